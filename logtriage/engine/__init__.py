@@ -1,0 +1,1 @@
+"""Rules in, matches and an incident out. Knows nothing about terminals or processes."""

@@ -1,0 +1,231 @@
+"""What a rule file may say: strict pydantic models, used when rules are compiled or linted, never on the hot path."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+KebabCase = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9.]+)*$")]
+Anchor = Annotated[str, StringConstraints(min_length=5)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+Strength = Literal["decisive", "supporting", "symptom", "harmless", "outcome"]
+Family = Literal["mission", "sibling", "outcome"]
+Retry = Literal["never", "other-config", "same-config", "n/a"]
+Action = Literal[
+    "change-flag", "free-memory", "fix-environment", "fix-request", "investigate", "wait", "none"
+]  # fmt: skip
+Stage = Literal[
+    "args", "init", "weight-load", "weight-postprocess", "kv-cache", "cuda-graph", "warmup", "serving"
+]  # fmt: skip
+
+
+class Strict(BaseModel):
+    """Base: unknown keys and silent conversions (a version written as a number) are faults."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+
+
+class Signature(Strict):
+    """A fixed phrase and, where the phrase alone is not enough, a regular expression for the same line.
+
+    ``use`` refers to a named group of signatures in ``rules/signatures.yaml`` instead.
+    """
+
+    anchor: Anchor | None = None
+    regex: Text | None = None
+    on: Literal["text", "frame"] = "text"
+    scope: Literal["event", "log", "before"] = "event"
+    use: KebabCase | None = None
+
+    @model_validator(mode="after")
+    def _anchor_or_use(self) -> Signature:
+        if (self.anchor is None) == (self.use is None):
+            raise ValueError("a signature has either an 'anchor' or a 'use'")
+        return self
+
+
+class Condition(Strict):
+    """A test of one fact. All tests given must hold; a fact that is not known makes the condition unknown."""
+
+    is_: str | int | bool | None = Field(default=None, alias="is")
+    in_: list[str | int] | None = Field(default=None, alias="in")
+    not_in: list[str | int] | None = None
+    at_least: int | float | None = None
+    below: int | float | None = None
+    version: str | None = None
+
+
+class Implies(Strict):
+    """What the rule itself knows about the component, the flag and the value to blame."""
+
+    component: str | None = None
+    flag: str | None = None
+    value: str | None = None
+    backend: str | None = None
+
+
+class Hint(Strict):
+    """A way out that the message itself names; ``{name}`` is replaced by a captured fact."""
+
+    text: Text
+    flag: str | None = None
+    value: str | None = None
+    direction: Literal["raise", "lower"] | None = None
+
+
+class Hit(Strict):
+    """A log excerpt in which the rule must match (and, if decisive, give its label)."""
+
+    log: Text
+    name: str | None = None
+    given: dict[str, str | int] = Field(default_factory=dict)
+    facts: dict[str, Any] = Field(default_factory=dict)
+    stage: Stage | None = None
+    verdict: KebabCase | None = None
+
+
+class Miss(Strict):
+    """A log excerpt in which the rule must not match."""
+
+    log: Text
+    because: Text
+    name: str | None = None
+    given: dict[str, str | int] = Field(default_factory=dict)
+    owner: KebabCase | None = None
+
+
+class Examples(Strict):
+    """What must hit and what must not; a plain string is a log excerpt."""
+
+    hit: list[str | Hit] = Field(min_length=1)
+    miss: list[Miss] = Field(default_factory=list)
+
+
+class Rule(Strict):
+    """One mechanism: how it shows in a log, when it counts, and what it tells."""
+
+    id: KebabCase
+    was: list[KebabCase] = Field(default_factory=list)
+    summary: Text
+    strength: Strength
+    strength_if_unknown: Strength = "supporting"
+    stages: list[Stage] | None = None
+    when: dict[str, Condition] = Field(default_factory=dict)
+    any: list[Signature] = Field(min_length=1)
+    with_: list[Signature] = Field(default_factory=list, alias="with")
+    unless: list[Signature] = Field(default_factory=list)
+    implies: Implies | None = None
+    blocks: dict[str, str] = Field(default_factory=dict)
+    explained_by: list[KebabCase] = Field(default_factory=list)
+    distributed: bool = False
+    action: Action | None = None
+    hint: Hint | None = None
+    seen_in: list[str] = Field(default_factory=list)
+    references: list[Text] = Field(default_factory=list)
+    examples: Examples
+
+
+class Remedy(Strict):
+    """What may help when the label fits: flags worth changing, best first, and one sentence."""
+
+    flags: list[str] = Field(default_factory=list)
+    advice: Text
+
+
+class LabelFile(Strict):
+    """One label and the rules that give it."""
+
+    label: KebabCase
+    title: Text
+    about: Text
+    family: Family
+    retry: Retry
+    action: Action
+    near: list[KebabCase] = Field(default_factory=list)
+    decides: str | None = None
+    remedy: Remedy | None = None
+    rules: list[Rule] = Field(default_factory=list)
+
+
+class LabelPart(Strict):
+    """A further file of a label that outgrew one file: rules only."""
+
+    label: KebabCase
+    rules: list[Rule] = Field(min_length=1)
+
+
+class SignatureGroups(Strict):
+    """``rules/signatures.yaml``: signatures that several rules share."""
+
+    groups: dict[KebabCase, list[Signature]]
+
+
+class FactKind(Strict):
+    """A name that a rule's named group or condition may use, and its type."""
+
+    type: Literal["text", "int", "float", "version"]
+    about: Text
+
+
+class FactNames(Strict):
+    """``rules/facts.yaml``: every fact there is."""
+
+    facts: dict[str, FactKind]
+
+
+class Mark(Strict):
+    """A line that moves the stage clock of its rank."""
+
+    stage: Stage
+    any: list[Signature] = Field(min_length=1)
+
+
+class Source(Strict):
+    """A line that tells facts about the launch (GPU, versions) in its named groups."""
+
+    id: KebabCase
+    any: list[Signature] = Field(min_length=1)
+    gives: dict[str, str | int] = Field(default_factory=dict)
+    scale: dict[str, int] = Field(default_factory=dict)
+
+
+class Blame(Strict):
+    """A part of a traceback frame's path that names the component at work, and the flag that selects it."""
+
+    path: Text
+    component: Text
+    flag: str | None = None
+
+
+class Gpu(Strict):
+    """A GPU family: words that occur in its name, and its compute capability times ten."""
+
+    name: Text
+    sm: int
+
+
+class ServerLog(Strict):
+    """``rules/servers/<server>/log.yaml``: how this server's log is laid out."""
+
+    server: KebabCase
+    prefixes: list[Text]
+    marks: list[Mark]
+    sources: list[Source]
+    boundaries: list[Signature]
+    recognised_by: list[Text]
+    failures: list[Text]
+    busy: list[Text]
+    blame: list[Blame]
+    gpus: list[Gpu]
+
+
+class FlagAliases(Strict):
+    """``rules/servers/<server>/flags.yaml``: other spellings of a flag, and the names of modules that launch it."""
+
+    server: KebabCase
+    modules: list[Text]
+    commands: list[list[str]]
+    aliases: dict[str, str]
+    switches: list[str] = Field(default_factory=list)
