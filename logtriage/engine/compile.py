@@ -6,6 +6,7 @@ In: a rules folder (and further folders of the user). Out: plain data, ready for
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,8 @@ from logtriage.engine.schema import (
     LabelFile,
     LabelPart,
     Rule,
+    SecretKind,
+    SecretKinds,
     ServerLog,
     Signature,
     SignatureGroups,
@@ -45,6 +48,7 @@ class RuleSource:
         self.facts: dict[str, str] = {}
         self.log: ServerLog | None = None
         self.flags: FlagAliases | None = None
+        self.secrets: list[SecretKind] = []
         for folder in folders:
             self._read_folder(folder)
 
@@ -55,6 +59,7 @@ class RuleSource:
         known = {
             "signatures.yaml": self._read_groups,
             "facts.yaml": self._read_facts,
+            "secrets.yaml": self._read_secrets,
             "servers/sglang/log.yaml": self._read_log,
             "servers/sglang/flags.yaml": self._read_flags,
         }
@@ -65,7 +70,8 @@ class RuleSource:
     def _read_label(self, document: Document) -> None:
         data = document.data
         is_part = isinstance(data, dict) and "title" not in data
-        file = self._validate(document, LabelPart if is_part else LabelFile)
+        file: LabelFile | LabelPart | None
+        file = self._validate(document, LabelPart) if is_part else self._validate(document, LabelFile)
         if file is None:
             return
         if file.label not in (document.path.stem, document.path.parent.name):
@@ -84,6 +90,10 @@ class RuleSource:
     def _read_facts(self, document: Document) -> None:
         file = self._validate(document, FactNames)
         self.facts |= {name: kind.type for name, kind in file.facts.items()} if file else {}
+
+    def _read_secrets(self, document: Document) -> None:
+        file = self._validate(document, SecretKinds)
+        self.secrets += file.kinds if file else []
 
     def _read_log(self, document: Document) -> None:
         self.log = self._validate(document, ServerLog) or self.log
@@ -120,22 +130,30 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     assert source.log is not None  # noqa: S101 - _cross_faults reports its absence
     assert source.flags is not None  # noqa: S101
     table = _SignatureTable(source.groups)
-    rules = [_compile_rule(label, rule, table) for label, rule, _, _ in source.rules if rule.id not in disabled]
+    ready = {name for name, file in source.labels.items() if file.shows_while_ready}
+    rules = [
+        {**_compile_rule(label, rule, table), "shows_while_ready": label in ready}
+        for label, rule, _, _ in source.rules
+        if rule.id not in disabled
+    ]
     log = source.log
     marks = [{"stage": mark.stage, "any": table.flat(mark.any)} for mark in log.marks]
     sources = [
-        {"id": item.id, "any": table.flat(item.any), "gives": item.gives, "scale": item.scale}
-        for item in log.sources
+        {"id": item.id, "any": table.flat(item.any), "gives": item.gives, "scale": item.scale} for item in log.sources
     ]
     boundaries = table.flat(log.boundaries)
-    chosen = gates.choose([entry[0] for entry in table.entries], log.failures, log.busy)
+    routes = [_route(entry, log.busy) for entry in table.entries]
+    searched = [entry[0] for entry, route in zip(table.entries, routes, strict=True) if route == "gate"]
+    chosen = gates.choose(searched, log.failures, log.busy)
     return {
         "tool": __version__,
         "digest": digest(folders, disabled),
         "facts": source.facts,
         "labels": {name: _head(file) for name, file in sorted(source.labels.items())},
         "gates": chosen,
-        "by_gate": _by_gate(chosen, table.entries),
+        "by_gate": _by_gate(chosen, table.entries, routes),
+        "frames": [number for number, route in enumerate(routes) if route == "frame"],
+        "kept": [number for number, route in enumerate(routes) if route == "kept"],
         "signatures": table.entries,
         "rules": rules,
         "log": {
@@ -148,6 +166,10 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "gpus": [[item.name, item.sm] for item in log.gpus],
         },
         "flags": source.flags.model_dump(exclude={"server"}),
+        "secrets": [
+            kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)
+            for kind in source.secrets
+        ],
     }
 
 
@@ -188,7 +210,7 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable) -> dict[str, A
     plain = rule.model_dump(
         include={
             "id", "summary", "strength", "strength_if_unknown", "stages", "implies", "blocks",
-            "explained_by", "distributed", "action", "hint", "references",
+            "explained_by", "distributed", "covers", "action", "hint", "references",
         },
         exclude_none=True,
         exclude_defaults=True,
@@ -208,12 +230,21 @@ def _head(file: LabelFile) -> dict[str, Any]:
     return file.model_dump(exclude={"label", "rules"}, exclude_none=True)
 
 
-def _by_gate(chosen: list[str], entries: list[tuple[str, str | None, str]]) -> list[list[int]]:
+def _route(entry: tuple[str, str | None, str], busy: list[str]) -> str:
+    """How a signature is found: through a gate; on the frames of tracebacks, which are kept whole; or, where its
+    phrase is printed all the time by a healthy server, only on lines that are kept for another reason.
+    """
+    if entry[2] == "frame":
+        return "frame"
+    return "kept" if any(entry[0] in line for line in busy) else "gate"
+
+
+def _by_gate(chosen: list[str], entries: list[tuple[str, str | None, str]], routes: list[str]) -> list[list[int]]:
     """For each gate the signatures found through it: every signature belongs to its first gate only."""
     lists: list[list[int]] = [[] for _ in chosen]
     for number, entry in enumerate(entries):
-        first = next(index for index, gate in enumerate(chosen) if gate in entry[0])
-        lists[first].append(number)
+        if routes[number] == "gate":
+            lists[next(index for index, gate in enumerate(chosen) if gate in entry[0])].append(number)
     return lists
 
 
@@ -264,4 +295,4 @@ def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]
 
 def _literal(expression: str) -> str:
     """Undo the escapes of plain characters, so that an anchor can be looked for in a regex."""
-    return regex.sub(r"\\([^A-Za-z0-9])", r"\1", expression)
+    return re.sub(r"\\([^A-Za-z0-9])", r"\1", expression)

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-MAX_FAST = 48
-"""Above this many literals the search leaves its vectorised path (measured with ahocorasick_rs 1.0.3)."""
-
 _STEM_LENGTHS = range(5, 11)
 
 

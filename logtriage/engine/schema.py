@@ -58,7 +58,7 @@ class Condition(Strict):
 
 
 class Implies(Strict):
-    """What the rule itself knows about the component, the flag and the value to blame."""
+    """What the rule itself knows about the component, the flag and the value to blame; an empty flag is "none"."""
 
     component: str | None = None
     flag: str | None = None
@@ -120,6 +120,7 @@ class Rule(Strict):
     blocks: dict[str, str] = Field(default_factory=dict)
     explained_by: list[KebabCase] = Field(default_factory=list)
     distributed: bool = False
+    covers: Literal["line", "record"] = "line"
     action: Action | None = None
     hint: Hint | None = None
     seen_in: list[str] = Field(default_factory=list)
@@ -146,6 +147,7 @@ class LabelFile(Strict):
     near: list[KebabCase] = Field(default_factory=list)
     decides: str | None = None
     remedy: Remedy | None = None
+    shows_while_ready: bool = False
     rules: list[Rule] = Field(default_factory=list)
 
 
@@ -173,6 +175,24 @@ class FactNames(Strict):
     """``rules/facts.yaml``: every fact there is."""
 
     facts: dict[str, FactKind]
+
+
+class SecretKind(Strict):
+    """A kind of secret: fixed phrases that announce it, the expression of the secret, what of it may stay."""
+
+    kind: KebabCase
+    anchor: str | list[str]
+    regex: Text
+    keep: str | None = None
+    keep_after: str | None = None
+    example: list[Text] = Field(min_length=1)
+    not_: list[Text] = Field(default_factory=list, alias="not")
+
+
+class SecretKinds(Strict):
+    """``rules/secrets.yaml``: what is never printed."""
+
+    kinds: list[SecretKind]
 
 
 class Mark(Strict):

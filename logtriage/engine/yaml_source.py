@@ -52,7 +52,7 @@ class Document:
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
             return [self._plain(item, (*place, index)) for index, item in enumerate(node.value)]
-        return _SCALARS.construct_object(node)  # type: ignore[no-untyped-call]
+        return _SCALARS.construct_object(node)
 
     def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         result: dict[str, Any] = {}

@@ -1,0 +1,38 @@
+# The one door: `make demo` shows a report, `make test` runs all tests, `make lint` all checks, `make bench` the benchmarks.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+ARGS   ?=
+DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
+
+.PHONY: demo test lint bench format clean
+
+demo: $(VENV)/ready
+	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
+
+test: $(VENV)/ready
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/logtriage rules lint
+
+bench: $(VENV)/ready
+	$(BIN)/python tools/bench.py $(ARGS)
+
+format: $(VENV)/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build dist rules/compiled.json
+
+# The environment: this package, editable, with what its tests and checks need.
+$(VENV)/ready: pyproject.toml tools/hatch_build.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable . --group dev
+	@touch $@

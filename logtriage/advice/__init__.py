@@ -1,0 +1,1 @@
+"""From a verdict to the next step."""

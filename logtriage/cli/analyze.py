@@ -1,0 +1,125 @@
+"""``logtriage analyze``: the main job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, Any
+
+import click
+
+from logtriage import pipeline
+from logtriage.cli import exit_codes
+from logtriage.errors import InputError, TriageError
+from logtriage.report import json_v1
+
+EPILOG = """\b
+Examples:
+  logtriage analyze run.log
+  logtriage analyze run.log --format json | jq .verdict.label
+  kubectl logs my-pod | logtriage analyze -
+  logtriage analyze run.log --response answer.json --sm 120
+  logtriage analyze run.log -- python3 -m sglang.launch_server --model-path … --tp 8
+"""
+
+
+@click.command("analyze", epilog=EPILOG)
+@click.argument("logs", nargs=-1, required=True, metavar="LOG... [-- CMD...]")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the report.")  # fmt: skip
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to a file.")
+@click.option("--response", "responses", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
+              help="A body that the server answered (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
+@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
+              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+@click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten, such as 120 for SM120.")
+@click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
+@click.option("--exit-code", type=int, metavar="N", help="Exit code of the launch (-9 or 137 for SIGKILL).")
+@click.option("--kernel-log", "kernel_logs", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
+              help="The kernel's log of the same time (dmesg); may be repeated.")  # fmt: skip
+@click.option("--separate", is_flag=True, help="The logs are of unrelated launches: one report for each.")
+@click.option("--fail-on", metavar="LABEL,...", help="Exit with 1 for these labels and with 0 for all others.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict.")
+@click.option("--no-redact", is_flag=True, help="Leave secrets in the report.")
+@click.option("--verbose", "-v", is_flag=True, help="Show everything that only followed from the cause.")
+@click.pass_obj
+def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) -> int:
+    """Say what went wrong first in the LOG of an SGLang launch, and show the line that proves it.
+
+    Several LOGs are parts of one launch unless --separate is given; - is standard input. CMD is the command that was
+    launched, if the log does not show it.
+    """
+    rules = pipeline.load_rules(rule_folders(given["folders"]))
+    options = pipeline.Options(
+        command=trailing or (),
+        facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
+        responses=[_response(path) for path in given["responses"]],
+        exit_code=given["exit_code"],
+        kernel_logs=given["kernel_logs"],
+    )
+    groups = [(log,) for log in logs] if given["separate"] else [logs]
+    codes = []
+    with _open_output(given["output"]) as stream:
+        for group in groups:
+            try:
+                report = pipeline.analyze(*group, rules=rules, options=options)
+            except InputError as error:
+                if not given["separate"]:
+                    raise
+                click.echo(f"logtriage: {error}", err=True)
+                codes.append(exit_codes.USAGE)
+                continue
+            _write(json_v1.to_dict(report, redact=not given["no_redact"]), stream, given)
+            codes.append(_exit_code(report.label, given, rules.labels))
+    return exit_codes.worst(codes)
+
+
+def rule_folders(named: tuple[str, ...]) -> list[Any]:
+    """Return the folders of further rules: those of LOGTRIAGE_RULES, then those named."""
+    from pathlib import Path
+
+    listed = os.environ.get("LOGTRIAGE_RULES", "").split(os.pathsep)
+    return [Path(folder) for folder in (*filter(None, listed), *named)]
+
+
+def _response(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _open_output(path: str | None) -> Any:
+    from contextlib import nullcontext
+
+    if path is None:
+        return nullcontext(sys.stdout)
+    try:
+        return open(path, "w", encoding="utf-8")
+    except OSError as error:
+        raise TriageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _write(data: dict[str, Any], stream: IO[str], given: dict[str, Any]) -> None:
+    if given["format_"] == "json":
+        stream.write(json_v1.dumps(data, one_line=given["separate"]))
+        return
+    from logtriage.report import text
+
+    if stream.isatty() and "NO_COLOR" not in os.environ:
+        text.print_coloured(data, stream, verbose=given["verbose"])
+    else:
+        stream.write(text.render(data, verbose=given["verbose"]))
+
+
+def _exit_code(label: str, given: dict[str, Any], labels: dict[str, Any]) -> int:
+    if given["exit_zero"]:
+        return exit_codes.HEALTHY
+    if given["fail_on"] is None:
+        return exit_codes.of_label(label)
+    chosen = given["fail_on"].split(",")
+    for name in chosen:
+        if name not in labels:
+            raise click.BadParameter(f"no label {name!r}; `logtriage rules list` shows them", param_hint="--fail-on")
+    return exit_codes.FAILED if label in chosen else exit_codes.HEALTHY

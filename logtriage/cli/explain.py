@@ -1,0 +1,41 @@
+"""``logtriage explain``: what a label means, or what the rules see in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from logtriage import pipeline
+from logtriage.cli.analyze import rule_folders
+from logtriage.redact import Redactor
+from logtriage.workbench import explain
+
+
+@click.command("explain", epilog="Examples: logtriage explain oom-kv-cache, logtriage explain run.log:4127")
+@click.argument("what", metavar="LABEL|LOG:LINE")
+@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
+              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+@click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten.")
+@click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang.")
+def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
+    """Say what a LABEL means, or which rules fired on a LINE of a LOG, which almost did, and what they missed."""
+    rules = pipeline.load_rules(rule_folders(folders))
+    path, colon, number = what.rpartition(":")
+    if not (colon and number.isdigit()):
+        click.echo(explain.label_text(what, rules), nl=False)
+        return 0
+    facts = {name: value for name, value in given.items() if value is not None}
+    redact = Redactor(rules.secrets)
+    for answer in explain.explain_line(path, int(number), rules, pipeline.Options(facts=facts)):
+        line = answer.line
+        click.echo(f"{path}:{line.number}: {redact.text(line.text)}")
+        click.echo(f"  {line.role} line, rank {line.rank or '-'}, stage {answer.stage or 'not known'}")
+        for rule, strength, caught in answer.fired:
+            told = f"  {redact.value(caught)}" if caught else ""
+            click.echo(f"  fired   {rule['id']} ({rule['label']}, {strength}): {rule['summary']}{told}")
+        for rule, because in answer.almost:
+            click.echo(f"  almost  {rule['id']} ({rule['label']}): {redact.text(because)}")
+        if not answer.fired and not answer.almost:
+            click.echo("  no rule knows this line")
+    return 0

@@ -1,0 +1,61 @@
+"""``logtriage rules``: work on rules."""
+
+from __future__ import annotations
+
+import click
+
+from logtriage import pipeline, resources
+from logtriage.cli import exit_codes
+from logtriage.cli.analyze import rule_folders
+
+_DIRS = click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
+                     help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+
+
+@click.group("rules")
+def command() -> None:
+    """List, lint and test the rules."""
+
+
+@command.command("list")
+@click.argument("label", required=False)
+@_DIRS
+def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
+    """List the labels with the number of their rules, or the rules of one LABEL."""
+    rules = pipeline.load_rules(rule_folders(folders))
+    if label is not None and label not in rules.labels:
+        raise click.BadParameter(f"no label {label!r}", param_hint="LABEL")
+    if label is None:
+        for name, head in rules.labels.items():
+            count = sum(rule["label"] == name for rule in rules.rules)
+            click.echo(f"{name:<24} {count:>4}  {head['title']}")
+        return exit_codes.HEALTHY
+    for rule in rules.rules:
+        if rule["label"] == label:
+            click.echo(f"{rule['id']:<44} {rule['strength']:<11} {rule['summary']}")
+    return exit_codes.HEALTHY
+
+
+@command.command("lint")
+@_DIRS
+def lint(folders: tuple[str, ...]) -> int:
+    """Check rule files without running their examples; every fault has its file and line."""
+    return _check(folders, examples=False)
+
+
+@command.command("test")
+@_DIRS
+def test(folders: tuple[str, ...]) -> int:
+    """Check rule files and run all their examples."""
+    return _check(folders, examples=True)
+
+
+def _check(folders: tuple[str, ...], *, examples: bool) -> int:
+    from logtriage.workbench import laws
+
+    checked = laws.check([resources.rules_folder(), *rule_folders(folders)], examples=examples)
+    for fault in checked.faults:
+        click.echo(fault)
+    counts = ", ".join(f"{count} {what}" for what, count in checked.looked_at.items())
+    click.echo(f"{counts or 'nothing could be checked'}: {len(checked.faults)} faults")
+    return exit_codes.USAGE if checked.faults else exit_codes.HEALTHY

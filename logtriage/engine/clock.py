@@ -1,0 +1,79 @@
+"""Splits a log into launches and tells, for every event, the stage its rank had reached.
+
+In: events and the signatures that hit their lines. Out: events with launch and stage, and the marks that were passed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from logtriage.records import STAGES, Event, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from logtriage.engine.ruleset import Hit, RuleSet
+
+_FOR_ALL_RANKS = ("args", "warmup", "serving")
+
+
+class Mark(NamedTuple):
+    """A stage mark that was passed: at which line, in which launch, by which rank, when, and which stage it opens."""
+
+    line: int
+    launch: int
+    rank: str
+    time: float | None
+    stage: str
+
+
+class Clock(NamedTuple):
+    """Events with launch and stage filled in, and all marks in order."""
+
+    events: list[Event]
+    marks: list[Mark]
+    launches: int
+
+
+def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[Hit]], rules: RuleSet) -> Clock:
+    """Walk the events once; the latest mark of the rank, or of the whole server, is the stage."""
+    stage_of = {number: mark["stage"] for mark in rules.log["marks"] for number in mark["any"]}
+    boundaries = set(rules.log["boundaries"])
+    ends = {number for rule in rules.rules if rule["strength"] == "decisive" for number in rule["any"]}
+    marks: list[Mark] = []
+    placed: list[Event] = []
+    launch, progressed = 0, False
+    latest: dict[str, Mark] = {}
+    file = 0
+    for event in events:
+        found = [(at, hit) for at in range(event.first, event.last + 1) for hit in hits.get(at, ())]
+        opens = any(hit.signature in boundaries for _, hit in found)
+        if lines[event.first].file != file or (opens and progressed):
+            file = lines[event.first].file
+            launch, progressed, latest = launch + bool(placed), False, {}
+        placed.append(event._replace(stage=_stage(event.rank, latest), launch=launch))
+        progressed = progressed or event.traceback is not None
+        for at, hit in found:
+            progressed = progressed or hit.signature in ends
+            if stage := stage_of.get(hit.signature):
+                mark = Mark(at, launch, event.rank, event.time, stage)
+                marks.append(mark)
+                latest["" if stage in _FOR_ALL_RANKS else event.rank] = mark
+                latest["*"] = mark
+                progressed = progressed or stage != "args"
+    return Clock(placed, marks, launch + 1)
+
+
+def _stage(rank: str, latest: Mapping[str, Mark]) -> str | None:
+    """The later of the rank's own last mark and the server's; of a line without a rank, the last mark of all."""
+    own = latest.get(rank) if rank else latest.get("*")
+    shared = latest.get("")
+    known = [mark for mark in (own, shared) if mark is not None]
+    if rank and not known and "*" in latest:
+        known = [latest["*"]]
+    return max(known, key=lambda mark: mark.line).stage if known else None
+
+
+def is_later(stage: str, than: str | None) -> bool:
+    """Return whether `stage` comes after the stage `than`; an unknown stage comes before all."""
+    return than is None or STAGES.index(stage) > STAGES.index(than)

@@ -1,0 +1,111 @@
+"""The compiled rules at run time: regular expressions are compiled when their anchor first occurs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import regex
+
+TIME_LIMIT = 0.25
+"""Seconds that one regular expression may take on one line; it counts as no hit if it takes longer."""
+
+
+class Hit(NamedTuple):
+    """A signature in a line: its number, the span in the text searched, what its named groups caught."""
+
+    signature: int
+    start: int
+    end: int
+    groups: dict[str, str]
+
+
+class RuleSet:
+    """Compiled rules, ready to be asked which signatures hit a line."""
+
+    def __init__(self, compiled: dict[str, Any]) -> None:
+        self.digest: str = compiled["digest"]
+        self.labels: dict[str, dict[str, Any]] = compiled["labels"]
+        self.rules: list[dict[str, Any]] = compiled["rules"]
+        self.log: dict[str, Any] = compiled["log"]
+        self.flags: dict[str, Any] = compiled["flags"]
+        self.secrets: list[dict[str, Any]] = compiled["secrets"]
+        self.gates: list[str] = compiled["gates"]
+        self._facts: dict[str, str] = compiled["facts"]
+        self._signatures: list[list[Any]] = compiled["signatures"]
+        self._by_gate: list[list[int]] = compiled["by_gate"]
+        self._frames: list[int] = compiled["frames"]
+        self._kept: list[int] = compiled["kept"]
+        self._expressions: dict[int, regex.Pattern[str]] = {}
+
+    def hits(self, text: str) -> Iterator[Hit]:
+        """Yield the signatures that hit a message (the line without its prefix)."""
+        for gate, numbers in zip(self.gates, self._by_gate, strict=True):
+            if gate in text:
+                yield from self._test(numbers, text)
+        yield from self._test(self._kept, text)
+
+    def frame_hits(self, text: str) -> Iterator[Hit]:
+        """Yield the signatures that hit a frame line of a traceback."""
+        yield from self._test(self._frames, text)
+
+    def almost(self, text: str) -> Iterator[int]:
+        """Yield the signatures whose anchor stands in a message that their regular expression does not match."""
+        for number, (anchor, pattern, _) in enumerate(self._signatures):
+            if anchor in text and pattern is not None and self._search(number, pattern, text) is None:
+                yield number
+
+    def expression(self, signature: int) -> str:
+        """Return the regular expression of a signature, or its fixed phrase if it has none."""
+        anchor, pattern, _ = self._signatures[signature]
+        return str(pattern or anchor)
+
+    def typed(self, groups: dict[str, str]) -> dict[str, Any]:
+        """Return captured groups with the types of ``rules/facts.yaml``; what does not convert is left out."""
+        facts: dict[str, Any] = {}
+        for name, text in groups.items():
+            kind = self._facts.get(name, "text")
+            try:
+                facts[name] = int(text) if kind == "int" else float(text) if kind == "float" else text
+            except ValueError:
+                continue
+        if "capability" in facts and "sm" not in facts:
+            facts["sm"] = _sm(facts["capability"])
+        return facts
+
+    def sm_of(self, gpu_name: str) -> int | None:
+        """Return the compute capability times ten of a GPU by its name, or None if the name is not known."""
+        words = gpu_name.replace("_", " ").replace("-", " ")
+        return next((sm for name, sm in self.log["gpus"] if name.replace("-", " ") in words), None)
+
+    def _test(self, numbers: list[int], text: str) -> Iterator[Hit]:
+        for number in numbers:
+            anchor, pattern, _ = self._signatures[number]
+            at = text.find(anchor)
+            if at < 0:
+                continue
+            if pattern is None:
+                yield Hit(number, at, at + len(anchor), {})
+                continue
+            match = self._search(number, pattern, text)
+            if match is not None:
+                caught = {name: value for name, value in match.groupdict().items() if value is not None}
+                yield Hit(number, match.start(), match.end(), caught)
+
+    def _search(self, number: int, pattern: str, text: str) -> regex.Match[str] | None:
+        expression = self._expressions.get(number)
+        if expression is None:
+            import regex
+
+            expression = self._expressions[number] = regex.compile(pattern)
+        try:
+            return expression.search(text, timeout=TIME_LIMIT)
+        except TimeoutError:
+            return None
+
+
+def _sm(capability: str) -> int:
+    major, _, minor = capability.partition(".")
+    return int(major) * 10 + int(minor or 0)

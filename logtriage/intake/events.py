@@ -1,0 +1,161 @@
+"""Lines in, events out: a record with its continuation lines, a traceback with its whole chain, or a single line.
+
+Every line gets its time, rank and role. Echoed source lines and carets of a traceback get the role ``source``:
+they are never evidence.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+from logtriage.records import Event, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_TRACEBACK = "Traceback (most recent call last)"
+_FAULT = re.compile(r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$")
+_FRAME = re.compile(r'\s+File "[^"]*", line \d+(?:,)? in ')
+_CHAIN = (
+    "During handling of the above exception, another exception occurred",
+    "The above exception was the direct cause of the following exception",
+)
+_USAGE = re.compile(r"usage: \S")
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+
+
+class _Head(NamedTuple):
+    start: int
+    time: float | None
+    rank: str
+
+
+def group(lines: Sequence[Line], prefixes: Iterable[str]) -> tuple[list[Line], list[Event]]:
+    """Return the lines with time, rank, role and event filled in, and the events.
+
+    `prefixes` are regular expressions with the named groups ``time`` and ``ranks``; the first that fits wins.
+    """
+    grouper = _Grouper([re.compile(prefix) for prefix in prefixes])
+    for line in lines:
+        grouper.add(line)
+    return grouper.finish()
+
+
+class _Grouper:
+    """Walks the lines once; remembers only the event that is open."""
+
+    def __init__(self, prefixes: list[re.Pattern[str]]) -> None:
+        self._prefixes = prefixes
+        self._lines: list[Line] = []
+        self._events: list[Event] = []
+        self._state = "single"
+        self._first = 0
+        self._traceback: int | None = None
+
+    def add(self, line: Line) -> None:
+        head = self._head(line.text)
+        text = line.text[head.start :] if head else line.text
+        starts, role = self._place(line, text, is_record=head is not None)
+        if starts and self._lines:
+            self._close()
+        if role == "head" and self._traceback is None:
+            self._traceback = len(self._lines)
+        placed = line._replace(role=role, event=len(self._events))
+        if head:
+            placed = placed._replace(start=head.start, time=head.time, rank=head.rank)
+        self._lines.append(placed)
+
+    def finish(self) -> tuple[list[Line], list[Event]]:
+        if self._lines:
+            self._close()
+        return self._lines, self._events
+
+    def _head(self, text: str) -> _Head | None:
+        if "-" not in text[:14]:  # every prefix begins with a date
+            return None
+        for prefix in self._prefixes:
+            if match := prefix.match(text):
+                named = match.groupdict()
+                return _Head(match.end(), _seconds(named["time"]), (named.get("ranks") or "").strip())
+        return None
+
+    def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
+        """Return whether the line starts an event, and its role; moves the state."""
+        is_new = is_record or self._has_gap(line)
+        if _TRACEBACK in text:
+            joins = not is_new and self._state in ("chain", "record")
+            self._state = "frames"
+            return not joins, "head"
+        if _FAULT.match(text):
+            joins = not is_new and self._state in ("frames", "fault")
+            self._state = "fault"
+            return not joins, "head"
+        if is_new:
+            self._state = "record" if is_record else "single"
+            if _USAGE.match(text):
+                self._state = "usage"
+            return True, "text" if text else "blank"
+        return self._continue(text)
+
+    def _continue(self, text: str) -> tuple[bool, str]:
+        indented = text[:1] in (" ", "\t")
+        state = self._state
+        if state in ("frames", "fault"):
+            if indented:
+                return False, "frame" if _FRAME.match(text) else "source"
+            if not text:
+                return False, "blank"
+            if state == "frames" or text.startswith("Current thread"):
+                self._state = "message" if state == "frames" else "fault"
+                return False, "exception" if state == "frames" else "head"
+        if state in ("message", "after-blank", "chain"):
+            return self._continue_message(text)
+        if state == "usage" and indented:
+            return False, "source"
+        if state == "record" and indented:
+            return False, "message"
+        self._state = "usage" if _USAGE.match(text) else "single"
+        return True, "text" if text else "blank"
+
+    def _continue_message(self, text: str) -> tuple[bool, str]:
+        if not text:
+            self._state = "after-blank" if self._state == "message" else self._state
+            return False, "blank"
+        if text.startswith(_CHAIN):
+            self._state = "chain"
+            return False, "blank"
+        if self._state == "message":
+            return False, "message"
+        if _USAGE.match(text):
+            self._state = "usage"
+        else:
+            self._state = "single"
+        return True, "text"
+
+    def _has_gap(self, line: Line) -> bool:
+        if not self._lines:
+            return True
+        last = self._lines[-1]
+        return line.file != last.file or line.number > last.number + 1
+
+    def _close(self) -> None:
+        first = self._lines[self._first]
+        last = len(self._lines) - 1
+        self._events.append(Event(self._first, last, first.rank, first.time, self._traceback))
+        self._first = last + 1
+        self._traceback = None
+
+
+def _seconds(text: str) -> float | None:
+    match = _TIME.match(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    try:
+        days = date(year, month, day).toordinal()
+    except ValueError:
+        return None
+    fraction = float(f"0.{match.group(7)}") if match.group(7) else 0.0
+    return days * 86400 + hour * 3600 + minute * 60 + second + fraction

@@ -1,0 +1,204 @@
+"""analyze(): bytes → lines → events → matches → incident → verdict → advice → report, in this order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from logtriage import answers, resources, verdict
+from logtriage.advice import planner
+from logtriage.engine import clock, incident, launch, matching, prefilter
+from logtriage.engine.ruleset import RuleSet
+from logtriage.intake import events as intake_events
+from logtriage.intake import lines as intake_lines
+from logtriage.intake.source import open_source
+from logtriage.records import InputFile, Line, Report
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from logtriage.engine.matching import Matched
+    from logtriage.engine.ruleset import Hit
+    from logtriage.records import Event, Incident, Launch, Match, NearMiss, RootCause, Verdict
+
+    Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]
+
+UNCOUNTED_ABOVE = 64 << 20
+"""Bytes above which the number of lines of a file is not told."""
+
+
+class Options(NamedTuple):
+    """What a caller may add to a log.
+
+    Attributes:
+        command: the command that was launched, as words, if the log does not show it.
+        facts: facts that the log lacks or has wrong, such as ``{"sm": 120, "server_version": "0.5.9"}``.
+        responses: bodies of the server's answers, as bytes.
+        exit_code: exit code of the launch; negative for a signal.
+        kernel_logs: further inputs that hold the kernel's log of the same time.
+        also: numbers of lines to keep whatever they hold (counted in every log).
+    """
+
+    command: Sequence[str] = ()
+    facts: Mapping[str, Any] = {}
+    responses: Sequence[bytes] = ()
+    exit_code: int | None = None
+    kernel_logs: Sequence[Any] = ()
+    also: Sequence[int] = ()
+
+
+class Reading(NamedTuple):
+    """A log as read and matched, before it is judged."""
+
+    files: tuple[InputFile, ...]
+    lines: Sequence[Line]
+    clock: clock.Clock
+    hits: Mapping[int, list[Hit]]
+    launches: Mapping[int, Launch]
+    matched: Matched
+
+
+class _Judged(NamedTuple):
+    verdict: Verdict
+    incident: Incident
+    root: RootCause | None
+    launch: Launch
+
+
+def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = None) -> Report:
+    """Analyze the log of one SGLang launch, given as paths, as bytes or as iterables of lines.
+
+    Several logs are parts of the same launch (one for each node, say). Raises InputError for what cannot be read and
+    RuleError for broken rules; a broken *log* never raises.
+    """
+    rules = rules or load_rules()
+    options = options or Options()
+    reading = read(logs, rules, options)
+    finding = answers.judge([answer for body in options.responses for answer in answers.read_response(body)])
+    judged, notes = _judge(reading, rules, options, finding)
+    advice = planner.plan(judged.verdict, judged.root, judged.incident, judged.launch, rules.labels)
+    return Report(
+        files=reading.files,
+        lines=tuple(reading.lines),
+        events=tuple(reading.clock.events),
+        launches=reading.clock.launches,
+        launch=judged.launch,
+        verdict=judged.verdict,
+        root=judged.root,
+        incident=judged.incident,
+        advice=advice,
+        rules_digest=rules.digest,
+        label_title=rules.labels[judged.verdict.label]["title"],
+        secrets=tuple(rules.secrets),
+        notes=tuple(notes),
+    )
+
+
+def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> RuleSet:
+    """Return the built-in rules, or these together with the rule files in `folders` and without those in `disable`.
+
+    Raises RuleError with all faults of all files.
+    """
+    if folders or disable:
+        from logtriage.engine.compile import compile_rules
+
+        return RuleSet(compile_rules([resources.rules_folder(), *folders], disable))
+    compiled = resources.shipped_rules() or resources.cached_rules()
+    if compiled is None:
+        from logtriage.engine.compile import compile_rules
+
+        compiled = compile_rules([resources.rules_folder()])
+        resources.cache_rules(compiled)
+    return RuleSet(compiled)
+
+
+def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
+    """Read logs and match the rules on them."""
+    search = prefilter.make(rules.gates)
+    selected: list[Line] = []
+    files = []
+    for index, log in enumerate([*logs, *options.kernel_logs]):
+        source = open_source(log)
+        selected += intake_lines.select(source.blocks(), search.offsets, index, options.also)
+        files.append(InputFile(source.name, source.size, source.lines if source.size <= UNCOUNTED_ABOVE else None))
+    lines, grouped = intake_events.group(selected, rules.log["prefixes"])
+    hits = matching.scan(lines, rules)
+    ticked = clock.run(lines, grouped, hits, rules)
+    launches = launch.describe(lines, ticked.events, hits, rules, options.facts, options.command)
+    facts = {index: item.facts for index, item in launches.items()}
+    matched = matching.match(lines, ticked.events, hits, rules, facts)
+    return Reading(tuple(files), lines, ticked, hits, launches, matched)
+
+
+def near_misses(reading: Reading, line: int) -> list[NearMiss]:
+    """Return the rules that almost held at a line (index into the reading's lines), with what they missed."""
+    return [miss for miss in reading.matched.near_misses if miss.line == line]
+
+
+def _judge(
+    reading: Reading, rules: RuleSet, options: Options, finding: answers.Finding | None
+) -> tuple[_Judged, list[str]]:
+    """Judge the last launch that has an outcome, of every file; mention the others."""
+    notes: list[str] = []
+    chosen: list[int] = []
+    for file in range(len(reading.files)):
+        own = sorted({event.launch for event in reading.clock.events if reading.lines[event.first].file == file})
+        if not own:
+            continue
+        picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), own[-1])
+        chosen.append(picked)
+        if len(own) > 1:
+            notes.append(
+                f"{reading.files[file].name} holds {len(own)} launches; number {own.index(picked) + 1} is judged"
+            )
+        if picked != own[-1]:
+            notes.append("a later launch has no outcome yet")
+    return _judge_launches(reading, rules, options, finding, chosen), notes
+
+
+def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_index: int) -> bool:
+    return _judge_launches(reading, rules, options, None, [launch_index]).verdict.label != "incomplete"
+
+
+def _judge_launches(
+    reading: Reading, rules: RuleSet, options: Options, finding: answers.Finding | None, chosen: Sequence[int]
+) -> _Judged:
+    lines, events = reading.lines, reading.clock.events
+    own = [number for number, event in enumerate(events) if event.launch in chosen]
+    evidence = incident.Evidence(
+        lines=lines,
+        events=events,
+        own_events=own,
+        matches=[found for found in reading.matched.matches if events[found.event].launch in chosen],
+        marks=[mark for mark in reading.clock.marks if mark.launch in chosen],
+        covered=reading.matched.covered,
+    )
+    found = incident.build(evidence)
+    decided = verdict.decide(
+        found,
+        rules.labels,
+        finding,
+        stage=_stage(found.root, events, evidence.marks),
+        recognised=bool(evidence.marks) or _recognised(reading, rules, own),
+        empty=not any(line.text.strip() for line in lines),
+        exit_code=options.exit_code,
+    )
+    started = reading.launches.get(chosen[0] if chosen else 0) or launch.nothing(options.facts)
+    root = verdict.root_cause(found, decided, lines, events, started, rules)
+    return _Judged(decided, found, root, started)
+
+
+def _stage(root: Match | None, events: Sequence[Event], marks: Sequence[clock.Mark]) -> str | None:
+    if root is not None:
+        return events[root.event].stage
+    return marks[-1].stage if marks else None
+
+
+def _recognised(reading: Reading, rules: RuleSet, own: Sequence[int]) -> bool:
+    words = rules.log["recognised_by"]
+    texts = (
+        line.text
+        for number in own
+        for line in reading.lines[reading.clock.events[number].first : reading.clock.events[number].last + 1]
+    )
+    return any(word in text for text in texts for word in words)

@@ -1,0 +1,185 @@
+"""Takes secrets out of text, of JSON-like data and of command lines: the last step before every output.
+
+What a secret looks like is data (`rules/secrets.yaml`); a secret is never kept, counted or returned.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    Put = Callable[[str, str, str], str]
+    """Gives the replacement for (kind, up to 80 characters in front of the secret, secret)."""
+
+
+class Redactor:
+    """Replaces secrets by `<redacted:KIND>`. What was redacted once comes back unchanged.
+
+    Args:
+        kinds: records of `rules/secrets.yaml`: `kind`, `anchor` (one text or several), `regex`, and where a
+            part of the match stays `keep` (group in front of the secret) and `keep_after` (group behind it).
+    """
+
+    def __init__(self, kinds: Sequence[Mapping[str, Any]]) -> None:
+        self._kinds = [_Kind(kind) for kind in kinds]
+        self._names: dict[str, str] = {}
+
+    def text(self, text: str) -> str:
+        """Return `text` without its secrets. Time is linear in the length of `text`."""
+        return self._replace(text, _marker)
+
+    def value(self, value: object) -> object:
+        """Return a copy of JSON-like data without secrets; keys, numbers and other objects stay as they are.
+
+        A text under a telling key (`{"api_key": …}`) and one behind a telling flag (`["--api-key", …]`) is a
+        secret whatever it looks like.
+        """
+        return _Walk(self).copy(value)
+
+    def argv(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Return the words of a command with `$NAME` for each secret, and what each name stands for.
+
+        For `--api-key X` that is `--api-key $API_KEY` and `{"API_KEY": "--api-key"}`. A secret that no
+        flag or variable introduces is named after its kind. Two secrets of one name become NAME and NAME_2.
+        """
+        variables = _Variables()
+        words: list[str] = []
+        flag = ""
+        for word in argv:
+            if flag and not word.startswith("-"):
+                harmless = not word or _HARMLESS.fullmatch(word)
+                words.append(word if harmless else variables.put(flag, f"{flag}=", word))
+            else:
+                words.append(self._replace(word, variables.put))
+            flag = word if _is_flag(word) and self.kind_of_name(word) else ""
+        return words, variables.stand_for
+
+    def kind_of_name(self, name: str) -> str:
+        """Return the kind of secret that a flag, key or variable of this name holds, or '' for none."""
+        if name not in self._names:
+            head = f"{name}="
+            found = self.text(head + _PROBE) if len(name) <= _LONGEST_NAME else ""
+            marker = _MARKER.fullmatch(found, len(head)) if found.startswith(head) else None
+            self._names[name] = marker["kind"] if marker else ""
+        return self._names[name]
+
+    def _replace(self, text: str, put: Put) -> str:
+        # A replaced secret may show the next one (a token inside a password), so go on until nothing changes.
+        for _ in range(_MAX_PASSES):
+            before = text
+            lower = text.lower()
+            for kind in self._kinds:
+                if kind.may_be_in(lower):
+                    text = kind.replace(text, put)
+            if text == before:
+                break
+        return text
+
+
+_MAX_PASSES = 5
+_LONGEST_NAME = 100
+_HEAD = 80
+_PROBE = "Pr0be-4f9d2c7a1b"
+_MARKER = re.compile(r"<redacted:(?P<kind>[a-z0-9-]+)>")
+# What may stand where a secret is expected, with the punctuation that follows it in a sentence or a repr.
+_HARMLESS = re.compile(
+    r"(?:<redacted:[a-z0-9-]+>|\$[A-Z_][A-Z0-9_]*|\$\{\w+\}|[Nn]one|null|[Tt]rue|[Ff]alse|\*{3,}|\.{3})?[)\]},;.]*"
+)
+_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
+_KEY_BODY = re.compile(r"(?<![\w+/=])(?:[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9+/]{4,}={1,2}(?![\w=]))")
+_INTRODUCER = re.compile(r"(?:^|[\s\"'=])(--?[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))[=\s][\s\"'\\]*$")
+
+
+def _marker(kind: str, head: str, secret: str) -> str:
+    return f"<redacted:{kind}>"
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and "=" not in word and " " not in word
+
+
+class _Kind:
+    """One kind of secret; its regex is compiled when its anchor is met for the first time."""
+
+    __slots__ = ("_after", "_anchors", "_before", "_regex", "_source", "name")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        anchor = data["anchor"]
+        self.name = str(data["kind"])
+        self._anchors = [text.lower() for text in ([anchor] if isinstance(anchor, str) else anchor)]
+        self._source = str(data["regex"])
+        self._before = data.get("keep") or None
+        self._after = data.get("keep_after") or None
+        self._regex: re.Pattern[str] | None = None
+
+    def may_be_in(self, lower: str) -> bool:
+        """Say whether an anchor occurs in a text, which is given in lower case."""
+        return any(anchor in lower for anchor in self._anchors)
+
+    def replace(self, text: str, put: Put) -> str:
+        if self._regex is None:
+            self._regex = re.compile(self._source)
+
+        def replacement(match: re.Match[str]) -> str:
+            # A group that took no part in the match is at -1.
+            start = max(match.start(), match.end(self._before)) if self._before else match.start()
+            end = max(start, match.start(self._after)) if self._after else match.end()
+            secret = text[start:end]
+            if _HARMLESS.fullmatch(secret):
+                return match[0]
+            head = text[max(0, start - _HEAD) : start]
+            return text[match.start() : start] + put(self.name, head, secret) + text[end : match.end()]
+
+        return self._regex.sub(replacement, text)
+
+
+class _Walk:
+    """One walk over JSON-like data; knows whether an earlier text began a private key that goes on."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._in_key = False
+
+    def copy(self, value: object, name: str = "") -> object:
+        if isinstance(value, str):
+            return self._text(value, name)
+        if isinstance(value, dict):
+            return {key: self.copy(item, str(key)) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            flags = ["", *(item if isinstance(item, str) and _is_flag(item) else "" for item in value)]
+            items = [self.copy(item, flag) for item, flag in zip(value, flags, strict=False)]
+            return items if isinstance(value, list) else tuple(items)
+        return value
+
+    def _text(self, text: str, name: str) -> str:
+        kind = self._redactor.kind_of_name(name) if name else ""
+        if kind and not _HARMLESS.fullmatch(text) and not (name.startswith("-") and _is_flag(text)):
+            return _marker(kind, "", text)
+        result = self._redactor.text(text)
+        if self._in_key:
+            result = _KEY_BODY.sub(_marker("private-key", "", ""), result)
+        begin = max((match.start() for match in _KEY_BEGIN.finditer(text)), default=-1)
+        self._in_key = (self._in_key or begin >= 0) and text.find("-----END ", max(begin, 0)) < 0
+        return result
+
+
+class _Variables:
+    """Names for the secrets of one command; the secrets are held only to tell two of one name apart."""
+
+    def __init__(self) -> None:
+        self.stand_for: dict[str, str] = {}
+        self._secrets: dict[str, str] = {}
+
+    def put(self, kind: str, head: str, secret: str) -> str:
+        found = _INTRODUCER.search(head)
+        origin = found[1] if found else kind
+        stem = re.sub(r"\W+", "_", origin.strip("-")).upper()
+        name, count = stem, 1
+        while self._secrets.setdefault(name, secret) != secret:
+            count += 1
+            name = f"{stem}_{count}"
+        self.stand_for.setdefault(name, origin)
+        return f"${name}"

@@ -1,0 +1,164 @@
+"""The published shape of the report, as pydantic models; imported only to print or check the schema."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class Tool(_Part):
+    """The program that made the report; `rules` is a digest of the rule files."""
+
+    version: str
+    rules: str
+
+
+class Source(_Part):
+    """What was read; `lines` is null above 64 MiB."""
+
+    files: list[str]
+    bytes: int
+    lines: int | None
+    launches: int
+
+
+class Gpu(_Part):
+    """The GPUs of the launch; `sm` is the compute capability times ten."""
+
+    name: str | None
+    sm: int | None
+    count: int | None
+
+
+class Cuda(_Part):
+    """Versions of the CUDA toolkit and of the driver."""
+
+    toolkit: str | None
+    driver: str | None
+
+
+class Launched(_Part):
+    """What was started, as far as it is known."""
+
+    server: str
+    version: str | None
+    command: list[str] | None
+    env: dict[str, str]
+    flags: dict[str, str]
+    resolved: dict[str, str]
+    gpu: Gpu | None
+    cuda: Cuda
+    libraries: dict[str, str]
+
+
+class OtherLabel(_Part):
+    """A label that was considered and not given."""
+
+    label: str
+    confidence: float
+    because: str
+    line: int | None
+
+
+class Decision(_Part):
+    """The label, and what decided."""
+
+    label: str
+    title: str
+    confidence: float = Field(ge=0, le=1)
+    decided_by: Literal["rule", "classifier", "response", "none"]
+    rule: str | None
+    outcome: Literal["failed", "healthy", "incomplete", "degenerate", "unknown"]
+    stage: str | None
+    retry: Literal["never", "other-config", "same-config", "n/a"]
+    because: str
+    candidates: list[OtherLabel]
+
+
+class Root(_Part):
+    """The line that shows the cause; `line` counts from 1 in the file as stored, `span` is the hit in `text`."""
+
+    file: str
+    line: int
+    byte: int
+    text: str
+    span: tuple[int, int]
+    rank: str | None
+    component: str | None
+    flag: str | None
+    value: str | None
+    facts: dict[str, Any]
+
+
+class Evidence(_Part):
+    """A line to read."""
+
+    file: str
+    line: int
+    text: str
+    role: Literal["root", "frame", "context", "supporting", "trouble", "outcome"]
+
+
+class OtherMatch(_Part):
+    """A rule that held elsewhere; `because` says what it follows from."""
+
+    file: str
+    line: int
+    rule: str
+    label: str
+    rank: str | None
+    text: str
+    because: str | None = None
+
+
+class Change(_Part):
+    """One value of one flag to change."""
+
+    flag: str
+    from_: str | None = Field(alias="from")
+    to: str | None
+    forced: bool
+    why: str
+    confidence: float
+    source: str
+
+
+class NextStep(_Part):
+    """What to do next."""
+
+    action: Literal["change-flag", "free-memory", "fix-environment", "fix-request", "investigate", "wait", "none"]
+    summary: str
+    changes: list[Change]
+    command: list[str] | None
+    command_text: str | None
+    ruled_out: list[dict[str, str | None]]
+    notes: list[str]
+
+
+class ReportV1(_Part):
+    """A report on one launch, ``logtriage/report/v1``. Keys may be added; none is renamed or removed in v1."""
+
+    schema_: Literal["logtriage/report/v1"] = Field(alias="schema")
+    tool: Tool
+    source: Source
+    launch: Launched
+    verdict: Decision
+    root_cause: Root | None
+    evidence: list[Evidence]
+    explained: list[OtherMatch]
+    unexplained: list[OtherMatch]
+    advice: NextStep
+    notes: list[str]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of a report. It allows further keys, since v1 may gain some."""
+    schema = ReportV1.model_json_schema(by_alias=True)
+    for part in [schema, *schema["$defs"].values()]:
+        part.pop("additionalProperties", None)
+    return schema

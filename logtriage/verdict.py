@@ -1,0 +1,186 @@
+"""The ladder from an incident to a verdict: a decisive failure, an unexplained end, outcome marks, or ``unknown``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logtriage.records import Candidate, RootCause, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from logtriage.answers import Finding
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Event, Incident, Launch, Line, Match
+
+CERTAIN = 0.97
+"""Confidence in a decisive match that nothing speaks against."""
+
+_UNEXPLAINED_COSTS = 0.15
+_ENDING = 0.6
+_READY = 0.95
+_SERVED_ONLY = 0.85
+_INCOMPLETE = 0.8
+_SUPPORTED = 0.4
+_NOTHING = 0.2
+_SURE_OF_GARBAGE = 0.7
+
+_KILLED = (-9, 137)
+_STOPPED = (-2, 130, -15, 143)
+
+
+def decide(
+    incident: Incident,
+    labels: Mapping[str, dict[str, Any]],
+    finding: Finding | None,
+    *,
+    stage: str | None,
+    recognised: bool,
+    empty: bool,
+    exit_code: int | None = None,
+) -> Verdict:
+    """Return the verdict on one launch.
+
+    `finding` is what is wrong with the server's answers, if any were given; `stage` the last stage that was reached;
+    `recognised` whether this looks like the server's log at all; `empty` whether there is no text
+    in it; `exit_code` that of the launch, if the caller knows it.
+    """
+    verdict = _from_log(incident, labels, stage=stage, recognised=recognised, empty=empty)
+    if exit_code is not None and verdict.label in ("incomplete", "unknown"):
+        verdict = _with_exit_code(verdict, exit_code, labels)
+    if finding is not None and finding.certainty >= _SURE_OF_GARBAGE and incident.root is None:
+        return Verdict(
+            "degenerate-output", finding.certainty, "response", "degenerate", labels["degenerate-output"]["retry"],
+            stage="serving", because=finding.because, candidates=verdict.candidates,
+        )  # fmt: skip
+    return verdict
+
+
+def _from_log(
+    incident: Incident,
+    labels: Mapping[str, dict[str, Any]],
+    *,
+    stage: str | None,
+    recognised: bool,
+    empty: bool,
+) -> Verdict:
+    candidates = tuple(_candidates(incident))
+    root = incident.root
+    if root is not None:
+        confidence = max(0.5, CERTAIN - _UNEXPLAINED_COSTS * len(incident.unexplained))
+        outcome = "degenerate" if root.label == "degenerate-output" else "failed"
+        return Verdict(
+            root.label, confidence, "rule", outcome, labels[root.label]["retry"], root.rule["id"], stage,
+            root.rule["summary"], candidates,
+        )  # fmt: skip
+    ending = next((m for m in incident.endings if m.label != "healthy"), None)
+    if ending is not None:
+        return Verdict(
+            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
+            ending.rule["summary"], candidates,
+        )  # fmt: skip
+    ids = {match.rule["id"] for match in incident.outcomes}
+    if incident.endings or incident.troubles:
+        because = "the launch failed and no rule knows why" if incident.endings else "an error that no rule knows"
+        return Verdict("unknown", _SUPPORTED if candidates else _NOTHING, "none", "failed", labels["unknown"]["retry"],
+                       stage=stage, because=because, candidates=candidates)  # fmt: skip
+    if ids & {"server-ready", "requests-served"}:
+        sure = _READY if "server-ready" in ids else _SERVED_ONLY
+        return Verdict("healthy", sure, "rule", "healthy", labels["healthy"]["retry"], stage=stage,
+                       because="the server was ready, and nothing failed", candidates=candidates)  # fmt: skip
+    if recognised or empty:
+        because = "the log is empty" if empty else "neither a ready line nor a failure is in the log"
+        return Verdict("incomplete", _INCOMPLETE, "none", "incomplete", labels["incomplete"]["retry"], stage=stage,
+                       because=because, candidates=candidates)  # fmt: skip
+    return Verdict("unknown", _NOTHING, "none", "unknown", labels["unknown"]["retry"], stage=stage,
+                   because="nothing in it looks like an SGLang launch", candidates=candidates)  # fmt: skip
+
+
+def _with_exit_code(verdict: Verdict, exit_code: int, labels: Mapping[str, dict[str, Any]]) -> Verdict:
+    """What the exit code adds where the log shows no failure; a stop on request (SIGINT, SIGTERM) adds nothing."""
+    if exit_code in _STOPPED or exit_code == 0 or verdict.label == "unknown":
+        return verdict
+    because = f"the process ended with exit code {exit_code}, and nothing in the log explains it"
+    label = "killed-unexplained" if exit_code in _KILLED else "unknown"
+    return verdict._replace(
+        label=label, confidence=_ENDING, outcome="failed", retry=labels[label]["retry"], because=because
+    )
+
+
+def _candidates(incident: Incident) -> list[Candidate]:
+    """The labels that supporting matches point at, the one with most matches first."""
+    by_label: dict[str, list[Match]] = {}
+    for match in incident.supporting:
+        by_label.setdefault(match.label, []).append(match)
+    ranked = sorted(by_label.items(), key=lambda item: (-len(item[1]), item[1][0].line))
+    return [
+        Candidate(label, round(_SUPPORTED / position, 2), matches[0].rule["summary"], matches[0].line)
+        for position, (label, matches) in enumerate(ranked, start=1)
+    ]
+
+
+def root_cause(
+    incident: Incident,
+    verdict: Verdict,
+    lines: Sequence[Line],
+    events: Sequence[Event],
+    launch: Launch,
+    rules: RuleSet,
+) -> RootCause | None:
+    """Return the line that shows the cause and what is to blame; None where there is no such line."""
+    blame: Sequence[Sequence[str | None]] = rules.log["blame"]
+    match = incident.root
+    if match is None and verdict.decided_by != "response":
+        match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
+    if match is None or verdict.decided_by == "response":
+        if verdict.label == "unknown" and incident.troubles:
+            at = incident.troubles[0]
+            component, flag = _from_frames(at, lines, events, blame)
+            return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
+        return None
+    at, span = _exception_below(match, lines, events)
+    component, flag = _from_frames(at, lines, events, blame)
+    implied = match.rule.get("implies", {})
+    flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
+    flag = rules.flags["aliases"].get(flag, flag)
+    component = implied.get("component") or component
+    value = implied.get("value") or _value(flag, match.facts, launch)
+    facts = {key: fact for key, fact in {**match.facts, **_backend(implied)}.items() if key not in ("flag", "value")}
+    return RootCause(at, span, component, flag, value, facts)
+
+
+def _backend(implied: Mapping[str, str]) -> dict[str, str]:
+    return {"backend": implied["backend"]} if "backend" in implied else {}
+
+
+def _value(flag: str | None, facts: Mapping[str, Any], launch: Launch) -> str | None:
+    """The value of the blamed flag: as the message names it, as the command has it, or as the server resolved it."""
+    if facts.get("value") is not None:
+        return str(facts["value"])
+    known = launch.facts.get(flag) if flag else None
+    if known is None and flag in launch.env:
+        known = launch.env[flag]
+    return None if known is None else str(known)
+
+
+def _exception_below(match: Match, lines: Sequence[Line], events: Sequence[Event]) -> tuple[int, tuple[int, int]]:
+    """The matched line, or if that is a frame, the exception line below it."""
+    if lines[match.line].role == "frame":
+        for at in range(match.line, events[match.event].last + 1):
+            if lines[at].role == "exception":
+                return at, (lines[at].start, len(lines[at].text))
+    return match.line, match.span
+
+
+def _from_frames(
+    at: int, lines: Sequence[Line], events: Sequence[Event], blame: Sequence[Sequence[str | None]]
+) -> tuple[str | None, str | None]:
+    """Component and flag by the deepest frame, above the line, whose path is known to belong to one."""
+    event = events[lines[at].event]
+    for index in range(at, event.first - 1, -1):
+        line = lines[index]
+        if line.role == "frame":
+            for path, component, flag in blame:
+                if path and path in line.text:
+                    return component, flag
+    return None, None

@@ -1,0 +1,75 @@
+"""Which rules fired on a line of a log, which almost did and what they missed, and what a label means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from logtriage import pipeline
+from logtriage.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Line
+
+
+class Answer(NamedTuple):
+    """What is known about one line: where it stands, what fired (rule, strength, facts) and what almost did (rule, why)."""
+
+    line: Line
+    stage: str | None
+    fired: list[tuple[dict[str, Any], str, dict[str, Any]]]
+    almost: list[tuple[dict[str, Any], str]]
+
+
+def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Options) -> list[Answer]:
+    """Return an answer for each segment of line `number` of a log.
+
+    Raises InputError if the log cannot be read or has no such line.
+    """
+    reading = pipeline.read([path], rules, options._replace(also=(number,)))
+    answers = []
+    for index, line in enumerate(reading.lines):
+        if line.number != number or line.file != 0:
+            continue
+        fired = [(m.rule, m.strength, m.facts) for m in reading.matched.matches if m.line == index]
+        almost = [(miss.rule, miss.because) for miss in pipeline.near_misses(reading, index)]
+        known = {rule["id"] for rule, _, _ in fired} | {rule["id"] for rule, _ in almost}
+        almost += list(_expressions(line, rules, known))
+        answers.append(Answer(line, reading.clock.events[line.event].stage, fired, almost))
+    if not answers:
+        raise InputError(f"{path}: has no line {number}")
+    return answers
+
+
+def _expressions(line: Line, rules: RuleSet, known: set[str]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Rules whose fixed phrase stands in the line while the expression around it does not match."""
+    missed = set(rules.almost(line.text[line.start :]))
+    for rule in rules.rules:
+        if rule["id"] in known:
+            continue
+        for number in rule["any"]:
+            if number in missed:
+                yield rule, f"its phrase is there, its expression does not match: {rules.expression(number)}"
+                break
+
+
+def label_text(label: str, rules: RuleSet) -> str:
+    """Return what a label means, as text. Raises InputError for an unknown label."""
+    head = rules.labels.get(label)
+    if head is None:
+        raise InputError(f"no label {label!r}; the labels are: {', '.join(sorted(rules.labels))}")
+    own = [rule for rule in rules.rules if rule["label"] == label]
+    parts = [f"{label}: {head['title']}", "", f"  {' '.join(head['about'].split())}", ""]
+    if head.get("decides"):
+        parts += [f"  what decides  {' '.join(head['decides'].split())}"]
+    if head.get("near"):
+        parts += [f"  near          {', '.join(head['near'])}"]
+    parts += [f"  retry         {head['retry']}", f"  action        {head['action']}"]
+    if head.get("remedy"):
+        parts += [f"  remedy        {head['remedy']['advice']}"]
+    if own:
+        parts += ["", f"  {len(own)} rules:"]
+        parts += [f"    {rule['id']} ({rule['strength']}): {rule['summary']}" for rule in own]
+    return "\n".join(parts) + "\n"

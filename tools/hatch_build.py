@@ -1,0 +1,29 @@
+"""Build hook: compiles the rule files into ``rules/compiled.json``, which the wheel ships."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class CompileRules(BuildHookInterface):  # type: ignore[type-arg]
+    """Runs before a wheel is packed; an editable install compiles into the user's cache instead."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, unless this is an editable install or a source distribution."""
+        if self.target_name != "wheel" or version == "editable":
+            return
+        root = Path(self.root)
+        sys.path.insert(0, str(root))
+        try:
+            from logtriage.engine.compile import compile_rules
+
+            compiled = compile_rules([root / "rules"])
+        finally:
+            sys.path.remove(str(root))
+        text = json.dumps(compiled, ensure_ascii=False, separators=(",", ":"))
+        (root / "rules" / "compiled.json").write_text(text, encoding="utf-8")
