@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import yaml
 
 from logtriage import pipeline
-from logtriage.engine.ruleset import RuleSet
+
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RECORDED = ROOT / "corpus" / "recorded"
 HEALTHY, FAILED = RECORDED / "parrot-moe/run.log", RECORDED / "kv-fp4/run.log"

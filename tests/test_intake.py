@@ -14,11 +14,11 @@ from logtriage.engine.prefilter import AhoCorasick, PlainSearch
 from logtriage.intake import lines as intake_lines
 from logtriage.intake import source as intake_source
 from logtriage.intake.events import group
-from logtriage.records import Event, Line
 from logtriage.report import json_v1
 
 if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Event, Line
 
 PIECES = st.sampled_from(
     [

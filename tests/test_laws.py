@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from logtriage import resources
 from logtriage.workbench import laws
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = """
 label: port-in-use

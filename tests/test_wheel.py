@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOG = ROOT / "corpus" / "recorded" / "kv-fp4" / "run.log"
 

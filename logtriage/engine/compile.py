@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import regex
@@ -33,6 +32,7 @@ from logtriage.errors import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 Model = TypeVar("Model", bound=Strict)
 

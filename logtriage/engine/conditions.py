@@ -49,7 +49,7 @@ def _check(fact: Any, kind: str, wanted: Any) -> bool:
         return not any(_same(fact, item) for item in wanted)
     if kind == "version":
         return in_range(str(fact), wanted)
-    return _number(fact) >= wanted if kind == "at_least" else _number(fact) < wanted
+    return bool(_number(fact) >= wanted if kind == "at_least" else _number(fact) < wanted)
 
 
 def _same(fact: Any, wanted: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from logtriage.errors import InputError
 
@@ -93,7 +93,7 @@ class _OpenLine:
         return whole, stored
 
 
-def open_source(log: str | os.PathLike[str] | bytes | Iterable[str | bytes]) -> Source:
+def open_source(log: str | os.PathLike[str] | bytes | IO[bytes] | Iterable[str | bytes]) -> Source:
     """Return a Source for a path (``-`` is standard input), the bytes of a log, or its lines.
 
     Raises InputError, with a message that says what is wrong, for what is missing, unreadable or no log.
@@ -103,7 +103,7 @@ def open_source(log: str | os.PathLike[str] | bytes | Iterable[str | bytes]) -> 
     if isinstance(log, bytes):
         return Source("<bytes>", io.BytesIO(log))
     if isinstance(log, io.IOBase):
-        return Source(str(getattr(log, "name", "<stream>")), getattr(log, "buffer", log))
+        return Source(str(getattr(log, "name", "<stream>")), cast("IO[bytes]", log))
     if isinstance(log, str | os.PathLike):
         name = os.fspath(log)
         return Source("<stdin>", sys.stdin.buffer) if name == "-" else _open_file(name)
@@ -122,7 +122,7 @@ def _open_file(name: str) -> Source:
             raise InputError(f"{name}: is a directory; name the log file in it")
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(0)):
             raise InputError(f"{name}: is a device or socket, not a log file")
-        return Source(name, open(name, "rb", buffering=0))  # noqa: SIM115 - closed by Source.blocks
+        return Source(name, open(name, "rb", buffering=0))
     except FileNotFoundError as error:
         raise InputError(f"{name}: no such file") from error
     except PermissionError as error:
@@ -135,5 +135,5 @@ def _refuse_binary(sample: bytes, name: str) -> None:
     """Refuse what is plainly no text. A log may begin with NUL bytes (truncated while being written)."""
     text = sample.lstrip(b"\0")
     odd = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in text) + text.count(0)
-    if (sample and not text) or odd * 10 > len(text):
+    if (sample and not text) or odd * 20 > len(text):
         raise InputError(f"{name}: looks binary, not like a log; unpack or convert it first")
