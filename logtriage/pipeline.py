@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from logtriage import answers, resources, verdict
+from logtriage import resources, verdict
 from logtriage.advice import planner
 from logtriage.engine import clock, incident, launch, matching, prefilter
 from logtriage.engine.ruleset import RuleSet
 from logtriage.intake import events as intake_events
 from logtriage.intake import lines as intake_lines
 from logtriage.intake.source import open_source
-from logtriage.records import InputFile, Line, Report
+from logtriage.records import InputFile, Line, Record, Report
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping, Sequence
 
+    from logtriage.answers import Finding
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit
     from logtriage.records import Event, Incident, Launch, Match, NearMiss, RootCause, Verdict
@@ -27,7 +28,7 @@ UNCOUNTED_ABOVE = 64 << 20
 """Bytes above which the number of lines of a file is not told."""
 
 
-class Options(NamedTuple):
+class Options(Record):
     """What a caller may add to a log.
 
     Attributes:
@@ -47,7 +48,7 @@ class Options(NamedTuple):
     also: Sequence[int] = ()
 
 
-class Reading(NamedTuple):
+class Reading(Record):
     """A log as read and matched, before it is judged."""
 
     files: tuple[InputFile, ...]
@@ -58,7 +59,7 @@ class Reading(NamedTuple):
     matched: Matched
 
 
-class _Judged(NamedTuple):
+class _Judged(Record):
     verdict: Verdict
     incident: Incident
     root: RootCause | None
@@ -73,8 +74,12 @@ def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = 
     """
     rules = rules or load_rules()
     options = options or Options()
-    reading = read(logs, rules, options)
-    finding = answers.judge([answer for body in options.responses for answer in answers.read_response(body)])
+    return report_on(read(logs, rules, options), rules, options)
+
+
+def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
+    """Judge a log that was read, and return the report."""
+    finding = _finding(options.responses)
     judged, notes = _judge(reading, rules, options, finding)
     advice = planner.plan(judged.verdict, judged.root, judged.incident, judged.launch, rules.labels)
     return Report(
@@ -94,6 +99,14 @@ def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = 
     )
 
 
+def _finding(responses: Sequence[bytes]) -> Finding | None:
+    if not responses:
+        return None
+    from logtriage import answers  # most logs come without answers
+
+    return answers.judge([answer for body in responses for answer in answers.read_response(body)])
+
+
 def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> RuleSet:
     """Return the built-in rules, or these together with the rule files in `folders` and without those in `disable`.
 
@@ -109,7 +122,7 @@ def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> Rule
 
         compiled = compile_rules([resources.rules_folder()])
         resources.cache_rules(compiled)
-    return RuleSet(compiled)
+    return RuleSet(compiled, linted=True)
 
 
 def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
@@ -135,9 +148,7 @@ def near_misses(reading: Reading, line: int) -> list[NearMiss]:
     return [miss for miss in reading.matched.near_misses if miss.line == line]
 
 
-def _judge(
-    reading: Reading, rules: RuleSet, options: Options, finding: answers.Finding | None
-) -> tuple[_Judged, list[str]]:
+def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[_Judged, list[str]]:
     """Judge the last launch that has an outcome, of every file; mention the others."""
     notes: list[str] = []
     chosen: list[int] = []
@@ -161,7 +172,7 @@ def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_inde
 
 
 def _judge_launches(
-    reading: Reading, rules: RuleSet, options: Options, finding: answers.Finding | None, chosen: Sequence[int]
+    reading: Reading, rules: RuleSet, options: Options, finding: Finding | None, chosen: Sequence[int]
 ) -> _Judged:
     lines, events = reading.lines, reading.clock.events
     own = [number for number, event in enumerate(events) if event.launch in chosen]

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, dataclass_transform
 
 STAGES = (
     "args", "init", "weight-load", "weight-postprocess", "kv-cache", "cuda-graph", "warmup", "serving",
 )  # fmt: skip
 """The stages of a launch, in order."""
+
+
+@dataclass_transform(frozen_default=True)
+class Record:
+    """Base of frozen records: fields are the annotated names, defaults the values given in the class.
+
+    It is what dataclasses and named tuples do, without the half millisecond that each of their classes costs at
+    start-up. Lines and events, of which there are many, are named tuples.
+    """
+
+    _fields: tuple[str, ...] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls._fields = tuple(cls.__annotations__)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        self.__dict__.update(zip(self._fields, values, strict=False), **named)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
+        return f"{type(self).__name__}({inner})"
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a copy with some fields changed."""
+        return type(self)(**{**self.__dict__, **changes})
+
+    def _values(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._fields}
 
 
 class Line(NamedTuple):
@@ -55,7 +91,7 @@ class Event(NamedTuple):
     launch: int = 0
 
 
-class Match(NamedTuple):
+class Match(Record):
     """A rule that holds at a line.
 
     Attributes:
@@ -79,7 +115,7 @@ class Match(NamedTuple):
         return str(self.rule["label"])
 
 
-class NearMiss(NamedTuple):
+class NearMiss(Record):
     """A rule whose signature hit a line but that did not hold, and why."""
 
     rule: dict[str, Any]
@@ -87,14 +123,14 @@ class NearMiss(NamedTuple):
     because: str
 
 
-class Explained(NamedTuple):
+class Explained(Record):
     """A match that only follows from something else."""
 
     match: Match
     because: str
 
 
-class Candidate(NamedTuple):
+class Candidate(Record):
     """A label that was considered and not given."""
 
     label: str
@@ -103,7 +139,7 @@ class Candidate(NamedTuple):
     line: int | None = None
 
 
-class Incident(NamedTuple):
+class Incident(Record):
     """What went wrong first, what only followed, and what nobody accounts for.
 
     Attributes:
@@ -125,7 +161,7 @@ class Incident(NamedTuple):
     outcomes: tuple[Match, ...]
 
 
-class Launch(NamedTuple):
+class Launch(Record):
     """What was started, as far as the log or the caller tells; an unknown thing is absent."""
 
     command: tuple[str, ...] | None = None
@@ -136,7 +172,7 @@ class Launch(NamedTuple):
     facts: dict[str, Any] = {}
 
 
-class Verdict(NamedTuple):
+class Verdict(Record):
     """The label, how sure it is, and what decided.
 
     Attributes:
@@ -156,7 +192,7 @@ class Verdict(NamedTuple):
     candidates: tuple[Candidate, ...] = ()
 
 
-class RootCause(NamedTuple):
+class RootCause(Record):
     """The line that shows the cause, and what is to blame."""
 
     line: int
@@ -167,7 +203,7 @@ class RootCause(NamedTuple):
     facts: dict[str, Any] = {}
 
 
-class Change(NamedTuple):
+class Change(Record):
     """One value of one flag to change."""
 
     flag: str
@@ -179,7 +215,7 @@ class Change(NamedTuple):
     forced: bool = False
 
 
-class Advice(NamedTuple):
+class Advice(Record):
     """What to do next."""
 
     action: str
@@ -191,7 +227,7 @@ class Advice(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class InputFile(NamedTuple):
+class InputFile(Record):
     """A log that was read: its name as shown, its size in bytes, its lines (None if not counted)."""
 
     name: str
@@ -199,7 +235,7 @@ class InputFile(NamedTuple):
     lines: int | None
 
 
-class Report(NamedTuple):
+class Report(Record):
     """Everything a report shows. Texts are not redacted yet: every output does that last."""
 
     files: tuple[InputFile, ...]

@@ -1,29 +1,35 @@
-"""The one module that knows where rules live (an installed wheel, or beside the package in a checkout) and where caches go."""
+"""The one module that knows where rules live (in an installed wheel, or beside the package) and where caches go."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from logtriage._version import __version__
 
-_PACKAGE = Path(__file__).resolve().parent
-_IN_WHEEL = _PACKAGE / "rules"
-_IN_CHECKOUT = _PACKAGE.parent / "rules"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Plain os.path: pathlib would cost a start of every command several milliseconds.
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_IN_WHEEL = os.path.join(_PACKAGE, "rules")
+_IN_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "rules")
 
 
 def rules_folder() -> Path:
     """Return the folder of the built-in rule files."""
-    return _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
+    from pathlib import Path
+
+    return Path(_folder())
 
 
 def shipped_rules() -> dict[str, Any] | None:
     """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time."""
-    return _load(_IN_WHEEL / "compiled.json")
+    return _load(os.path.join(_IN_WHEEL, "compiled.json"))
 
 
 def cached_rules() -> dict[str, Any] | None:
@@ -34,43 +40,55 @@ def cached_rules() -> dict[str, Any] | None:
 def cache_rules(compiled: dict[str, Any]) -> None:
     """Keep compiled rules for the next start; silently not where the cache folder cannot be written."""
     target = _cache_file()
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")  # another process may be doing the same
-    text = json.dumps(compiled, ensure_ascii=False, separators=(",", ":"))
+    temporary = f"{target}.{os.getpid()}.tmp"  # another process may be doing the same
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(target)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(compiled, file, ensure_ascii=False, separators=(",", ":"))
+        os.replace(temporary, target)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        return
 
 
-def _load(path: Path) -> dict[str, Any] | None:
+def _folder() -> str:
+    return _IN_WHEEL if os.path.isdir(_IN_WHEEL) else _IN_CHECKOUT
+
+
+def _load(path: str) -> dict[str, Any] | None:
     try:
-        data = json.loads(path.read_bytes())
+        with open(path, "rb") as file:
+            data = json.load(file)
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None
 
 
-def _cache_file() -> Path:
-    return _cache_folder() / f"rules-{__version__}-{_fingerprint():016x}.json"
+def _cache_file() -> str:
+    return os.path.join(_cache_folder(), f"rules-{__version__}-{_fingerprint():016x}.json")
 
 
 def _fingerprint() -> int:
     """A number that changes with the bytes of any rule file and with the code that compiles them."""
     total = length = 0
-    for path in [*sorted(rules_folder().rglob("*.yaml")), *sorted((_PACKAGE / "engine").glob("*.py"))]:
-        data = path.read_bytes()
-        total = crc32(data, crc32(path.name.encode(), total))
+    for path in [*_files(_folder(), ".yaml"), *_files(os.path.join(_PACKAGE, "engine"), ".py")]:
+        with open(path, "rb") as file:
+            data = file.read()
+        total = crc32(data, crc32(path.encode(), total))
         length += len(data)
     return (total << 32) | (length & 0xFFFFFFFF)
 
 
-def _cache_folder() -> Path:
+def _files(folder: str, ending: str) -> Iterator[str]:
+    for parent, _, names in sorted(os.walk(folder)):
+        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(ending))
+
+
+def _cache_folder() -> str:
+    home = os.path.expanduser("~")
     if os.name == "nt":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        base = os.environ.get("LOCALAPPDATA") or os.path.join(home, "AppData", "Local")
     elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = os.path.join(home, "Library", "Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "logtriage"
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")
+    return os.path.join(base, "logtriage")

@@ -102,7 +102,7 @@ def _with_exit_code(verdict: Verdict, exit_code: int, labels: Mapping[str, dict[
         return verdict
     because = f"the process ended with exit code {exit_code}, and nothing in the log explains it"
     label = "killed-unexplained" if exit_code in _KILLED else "unknown"
-    return verdict._replace(
+    return verdict.replace(
         label=label, confidence=_ENDING, outcome="failed", retry=labels[label]["retry"], because=because
     )
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDED = ROOT / "corpus" / "recorded"
 HEALTHY, FAILED = RECORDED / "parrot-moe/run.log", RECORDED / "kv-fp4/run.log"
@@ -55,7 +53,7 @@ def _bad(folder: Path, kind: str) -> Path:
         ("binary", "looks binary"),
         ("only NUL", "looks binary"),
         pytest.param(
-            "unreadable", "permission denied", marks=pytest.mark.skipif(os.geteuid() == 0, reason="root reads all files")
+            "unreadable", "permission denied", marks=pytest.mark.skipif(os.geteuid() == 0, reason="root reads all")
         ),
     ],
 )  # fmt: skip
@@ -66,6 +64,13 @@ def test_unreadable_input(run: Any, tmp_path: Path, kind: str, message: str) -> 
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
+def test_a_file_that_fails_while_it_is_read(run: Any) -> None:
+    """An error of the operating system in the middle of reading is a message too."""
+    done = run("analyze", "/proc/self/mem")
+    assert (done.returncode, "/proc/self/mem: cannot be read" in done.stderr) == (2, True)
 
 
 def test_empty_file_is_incomplete(run: Any, tmp_path: Path) -> None:
@@ -151,7 +156,7 @@ def test_nothing_of_a_log_controls_the_terminal(run: Any, tmp_path: Path) -> Non
 def test_secrets_are_redacted(run: Any, tmp_path: Path) -> None:
     """A planted token appears in no output, quoted lines and the command included, unless asked for."""
     token = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz01234567"
-    line = f"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', api_key='sk-verysecretkey123')\nOSError: 401 {token}\n"
+    line = f"[2026-01-01 10:00:00] server_args=ServerArgs(api_key='sk-verysecretkey123')\nOSError: 401 {token}\n"
     command = f"+ HF_TOKEN={token} python3 -m sglang.launch_server --model-path m --api-key sk-verysecretkey123\n"
     (tmp_path / "secret.log").write_text(command + line)
     for form in ("json", "text"):

@@ -96,7 +96,7 @@ def test_a_chain_is_one_event(rules: RuleSet) -> None:
 
 def test_a_usage_block_is_no_evidence(rules: RuleSet) -> None:
     """The usage text of argparse names every flag and value; only the error line after it counts."""
-    data = b"usage: launch_server.py [-h] --model-path P\n      [--attention-backend {fa3,Traceback}]\nx: error: argument --tp\n"
+    data = b"usage: launch_server.py [-h]\n      [--attention-backend {fa3,Traceback}]\nx: error: argument --tp\n"
     lines, _ = _read(data, rules.log["prefixes"])
     assert [line.role for line in lines] == ["text", "source", "text"]
 

@@ -87,7 +87,7 @@ PLANTED = {
     "second label on one example": (
         RULE.replace(
             '["the planted phrase"]',
-            '["the planted phrase", "planted phrase: Address already in use CUDA out of memory. Tried to allocate 2.00 GiB"]',
+            '["the planted phrase", "planted phrase, CUDA out of memory. Tried to allocate 2 GiB"]',
         ),
         "planted",
     ),
@@ -106,7 +106,7 @@ def test_planted_fault_is_found(name: str, tmp_path: Path) -> None:
     """Each law finds the fault that was made for it."""
     rules, message = PLANTED[name]
     (tmp_path / "port-in-use.yaml").write_text(f"label: port-in-use\nrules:{rules}", encoding="utf-8")
-    checked = laws.check([resources.rules_folder(), tmp_path], examples=True)
+    checked = laws.check([resources.rules_folder(), tmp_path], examples=True, within=tmp_path)
     assert any(message in fault and str(tmp_path) in fault for fault in checked.faults), checked.faults
 
 

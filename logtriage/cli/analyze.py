@@ -29,7 +29,7 @@ Examples:
               help="Form of the report.")  # fmt: skip
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to a file.")
 @click.option("--response", "responses", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
-              help="A body that the server answered (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
+              help="An answer of the server (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
 @click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
               help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
 @click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten, such as 120 for SM120.")
@@ -76,10 +76,12 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
 
 def rule_folders(named: tuple[str, ...]) -> list[Any]:
     """Return the folders of further rules: those of LOGTRIAGE_RULES, then those named."""
+    listed = [folder for folder in os.environ.get("LOGTRIAGE_RULES", "").split(os.pathsep) if folder]
+    if not listed and not named:
+        return []
     from pathlib import Path
 
-    listed = os.environ.get("LOGTRIAGE_RULES", "").split(os.pathsep)
-    return [Path(folder) for folder in (*filter(None, listed), *named)]
+    return [Path(folder) for folder in (*listed, *named)]
 
 
 def _response(path: str) -> bytes:

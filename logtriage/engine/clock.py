@@ -5,9 +5,9 @@ In: events and the signatures that hit their lines. Out: events with launch and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from logtriage.records import STAGES, Event, Line
+from logtriage.records import Event, Line, Record, STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FOR_ALL_RANKS = ("args", "warmup", "serving")
 
 
-class Mark(NamedTuple):
+class Mark(Record):
     """A stage mark that was passed: at which line, in which launch, by which rank, when, and which stage it opens."""
 
     line: int
@@ -27,7 +27,7 @@ class Mark(NamedTuple):
     stage: str
 
 
-class Clock(NamedTuple):
+class Clock(Record):
     """Events with launch and stage filled in, and all marks in order."""
 
     events: list[Event]

@@ -289,6 +289,10 @@ def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]
     for name in expression.groupindex:
         if name not in source.facts:
             yield f"named group {name!r} is not in facts.yaml"
+    try:
+        re.compile(signature.regex)
+    except re.error as error:
+        yield f"not a regular expression for Python's re: {error}"
     if str(signature.anchor) not in _literal(signature.regex):
         yield f"the regex does not contain its anchor {signature.anchor!r}"
 

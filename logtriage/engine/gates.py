@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_STEM_LENGTHS = range(5, 11)
+_STEM_LENGTHS = range(4, 9)
 
 
 def choose(anchors: Iterable[str], fixed: Sequence[str], busy: Sequence[str]) -> list[str]:

@@ -7,10 +7,10 @@ trouble that no rule knows.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from logtriage.engine.clock import Mark, is_later
-from logtriage.records import Event, Explained, Incident, Line, Match
+from logtriage.records import Event, Explained, Incident, Line, Match, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ _TROUBLE = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)|ERROR|FATAL|fatal error
 _LAST_LINES = 30
 
 
-class Evidence(NamedTuple):
+class Evidence(Record):
     """All that is known about one launch.
 
     Attributes:

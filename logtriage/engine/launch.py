@@ -25,8 +25,8 @@ def describe(
 ) -> dict[int, Launch]:
     """Return what is known of each launch, by its index.
 
-    `given` are facts from the caller and `argv` the caller's command: both beat what the log says. Facts of the
-    machine that stand before or after a launch (a table of versions, say) count for every launch that tells nothing else.
+    `given` are facts from the caller and `argv` the caller's command: both beat what the log says. Facts of the machine
+    that stand before or after a launch (a table of versions, say) count for every launch that tells nothing else.
     """
     spec = LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
     told = _told(lines, events, hits, rules)

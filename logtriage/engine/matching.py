@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from logtriage.engine import conditions
-from logtriage.records import Event, Line, Match, NearMiss
+from logtriage.records import Event, Line, Match, NearMiss, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ KEPT_HITS = 32
 _SEARCHED = ("text", "head", "exception", "message")
 
 
-class Matched(NamedTuple):
+class Matched(Record):
     """What `match` found: the rules that hold, those that almost did, and the lines that harmless rules cover."""
 
     matches: list[Match]

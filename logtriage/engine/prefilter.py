@@ -19,13 +19,13 @@ class Prefilter(Protocol):
 
 
 class AhoCorasick:
-    """Searches for all gates at once, in groups small enough for the vectorised search."""
+    """Searches for all gates at once, in groups small enough for the vectorised search (which needs leftmost-first)."""
 
     def __init__(self, gates: Sequence[bytes]) -> None:
-        from ahocorasick_rs import BytesAhoCorasick
+        from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
         groups = [gates[start : start + MAX_FAST] for start in range(0, len(gates), MAX_FAST)]
-        self._automata = [BytesAhoCorasick(group) for group in groups]
+        self._automata = [BytesAhoCorasick(group, MatchKind.LeftmostFirst) for group in groups]
 
     def offsets(self, data: bytes) -> list[int]:
         """See Prefilter. A gate holds no line break, so the first match of a line is never hidden by another line."""

@@ -1,15 +1,16 @@
 """Lines in, events out: a record with its continuation lines, a traceback with its whole chain, or a single line.
 
 Every line gets its time, rank and role. Echoed source lines and carets of a traceback get the role ``source``:
-they are never evidence.
+they are never evidence. What another program put before a line (``Line.body``) takes no part in this.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
+from logtriage.intake.times import seconds
 from logtriage.records import Event, Line
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _CHAIN = (
     "The above exception was the direct cause of the following exception",
 )
 _USAGE = re.compile(r"usage: \S")
-_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+_QUARTER = 900.0  # seconds; zones differ by multiples of it
 
 
 class _Head(NamedTuple):
@@ -38,6 +39,7 @@ def group(lines: Sequence[Line], prefixes: Iterable[str]) -> tuple[list[Line], l
     `prefixes` are regular expressions with the named groups ``time`` and ``ranks``; the first that fits wins.
     """
     grouper = _Grouper([re.compile(prefix) for prefix in prefixes])
+    grouper.set_clock(lines)
     for line in lines:
         grouper.add(line)
     return grouper.finish()
@@ -53,10 +55,26 @@ class _Grouper:
         self._state = "single"
         self._first = 0
         self._traceback: int | None = None
+        self._ahead: dict[int, float] = {}
+
+    def set_clock(self, lines: Iterable[Line]) -> None:
+        """Find how far the wrapper's clock is ahead of the server's (their zones differ), by the first line with both."""
+        for line in lines:
+            if line.time is None or line.file in self._ahead:
+                continue
+            head = self._head(line.text, line.body)
+            if head is not None and head.time is not None:
+                self._ahead[line.file] = round((line.time - head.time) / _QUARTER) * _QUARTER
 
     def add(self, line: Line) -> None:
-        head = self._head(line.text)
-        text = line.text[head.start :] if head else line.text
+        if line.role == "fence":
+            if self._lines and self._has_gap(line):
+                self._close()
+                self._state = "single"
+            self._lines.append(line._replace(event=len(self._events)))
+            return
+        head = self._head(line.text, line.body)
+        text = line.text[head.start if head else line.body :]
         starts, role = self._place(line, text, is_record=head is not None)
         if starts and self._lines:
             self._close()
@@ -65,6 +83,8 @@ class _Grouper:
         placed = line._replace(role=role, event=len(self._events))
         if head:
             placed = placed._replace(start=head.start, time=head.time, rank=head.rank)
+        elif line.time is not None and line.file in self._ahead:
+            placed = placed._replace(time=float(math.floor(line.time - self._ahead[line.file])))
         self._lines.append(placed)
 
     def finish(self) -> tuple[list[Line], list[Event]]:
@@ -72,13 +92,13 @@ class _Grouper:
             self._close()
         return self._lines, self._events
 
-    def _head(self, text: str) -> _Head | None:
-        if "-" not in text[:14]:  # every prefix begins with a date
+    def _head(self, text: str, body: int) -> _Head | None:
+        if "-" not in text[body : body + 14]:  # every prefix begins with a date
             return None
         for prefix in self._prefixes:
-            if match := prefix.match(text):
+            if match := prefix.match(text, body):
                 named = match.groupdict()
-                return _Head(match.end(), _seconds(named["time"]), (named.get("ranks") or "").strip())
+                return _Head(match.end(), seconds(named["time"]), (named.get("ranks") or "").strip())
         return None
 
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
@@ -138,7 +158,7 @@ class _Grouper:
         if not self._lines:
             return True
         last = self._lines[-1]
-        return line.file != last.file or line.number > last.number + 1
+        return line.file != last.file or line.row > last.row + 1
 
     def _close(self) -> None:
         first = self._lines[self._first]
@@ -146,16 +166,3 @@ class _Grouper:
         self._events.append(Event(self._first, last, first.rank, first.time, self._traceback))
         self._first = last + 1
         self._traceback = None
-
-
-def _seconds(text: str) -> float | None:
-    match = _TIME.match(text)
-    if match is None:
-        return None
-    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
-    try:
-        days = date(year, month, day).toordinal()
-    except ValueError:
-        return None
-    fraction = float(f"0.{match.group(7)}") if match.group(7) else 0.0
-    return days * 86400 + hour * 3600 + minute * 60 + second + fraction

@@ -1,6 +1,7 @@
 """Blocks in, the lines worth keeping out: lines that hold a gate, what surrounds them, whole tracebacks, both ends.
 
-Undoes escape sequences and carriage returns (a progress bar and the message glued to it become two lines).
+Undoes escape sequences and carriage returns (a progress bar and the message glued to it become two lines) and tells
+where the message begins behind what other programs put before it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from bisect import bisect_right
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from logtriage.intake.source import MAX_LINE, Block
+from logtriage.intake.blocks import MAX_LINE, Block, row_starts, without_escapes
 from logtriage.records import Line
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ MAX_KEPT = 20_000
 _MAX_FRAMES = 400
 _MAX_MESSAGE = 60
 
-_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])|[\x00\x08]")
 _RECORD = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _GLUED = re.compile(r"(?<=[\])s])(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]*\] )")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -44,7 +44,7 @@ def select(
     """
     selector = _Selector(find, frozenset(also))
     for block in blocks:
-        selector.add(_Rows(block, file))
+        selector.add(block, file)
     return selector.finish()
 
 
@@ -57,11 +57,13 @@ class _Selector:
         self._kept = _Kept()
         self._newest: deque[list[Line]] = deque(maxlen=ENDS)
         self._after = 0
+        self._seen = 0
         self._mode = ""
         self._left = 0
 
-    def add(self, rows: _Rows) -> None:
+    def add(self, block: Block, file: int) -> None:
         """Keep what is worth keeping of a block."""
+        rows = _Rows(block, file, self._seen)
         wanted = self._wanted(rows)
         before = max((CONTEXT - index for index in wanted.hot if index < CONTEXT), default=0)
         for lines in list(self._newest)[-before:] if before else ():
@@ -69,6 +71,7 @@ class _Selector:
         for index in sorted(wanted.rows):
             self._kept.add(rows.lines(index))
         self._newest.extend(list(rows.lines(index)) for index in range(max(0, len(rows) - ENDS), len(rows)))
+        self._seen += len(rows)
 
     def finish(self) -> list[Line]:
         """Return all that was kept, and the last lines of the log."""
@@ -80,8 +83,8 @@ class _Selector:
         count = len(rows)
         wanted = _Wanted(set(), set())
         wanted.rows.update(range(min(self._after, count)))
-        wanted.rows.update(range(max(0, min(ENDS - rows.number + 1, count))))
-        wanted.rows.update(number - rows.number for number in self._also if 0 <= number - rows.number < count)
+        wanted.rows.update(range(max(0, min(ENDS - self._seen, count))))
+        wanted.rows.update(rows.numbered(self._also))
         self._after = max(0, self._after - count)
         wanted.rows.update(range(self._follow(rows, 0)))
         for index in dict.fromkeys(map(rows.index, self._find(rows.searched))):
@@ -96,7 +99,10 @@ class _Selector:
     def _follow(self, rows: _Rows, at: int) -> int:
         """Follow an open traceback from row `at`; return the first row that does not belong to it."""
         while self._mode and at < len(rows):
-            row = rows.row(at)
+            row = rows.message(at)
+            if row is None:
+                at += 1
+                continue
             if self._mode == "frames" and (row[:1] not in (b" ", b"\t") or not self._left):
                 self._mode, self._left = "message", _MAX_MESSAGE
             if self._mode == "message" and (not self._left or _RECORD.match(row) or _TRACEBACK in row):
@@ -118,37 +124,45 @@ class _Kept:
     def __init__(self) -> None:
         self._head: list[Line] = []
         self._tail: deque[Line] = deque(maxlen=MAX_KEPT)
-        self._newest = (0, -1)
+        self._newest = 0
 
     def add(self, lines: Iterable[Line]) -> None:
-        """Keep lines, unless they were kept before."""
+        """Keep the lines of a row, unless they were kept before."""
+        row = 0
         for line in lines:
-            if (line.number, line.byte) > self._newest:
-                self._newest = (line.number, line.byte)
+            row = line.row
+            if row > self._newest:
                 (self._head if len(self._head) < MAX_KEPT else self._tail).append(line)
+        self._newest = max(self._newest, row)
 
     def all(self) -> list[Line]:
         return self._head + list(self._tail)
 
 
 class _Rows:
-    """The rows of a block (split at line feeds), as searched and as stored."""
+    """The rows of a block (split at line feeds), as searched and as stored; `before` rows were read before them."""
 
-    def __init__(self, block: Block, file: int) -> None:
+    def __init__(self, block: Block, file: int, before: int) -> None:
         self._block = block
         self._file = file
+        self._before = before
         stored = block.data
-        self.searched = _ESCAPE.sub(b"", stored) if b"\x1b" in stored or b"\0" in stored else stored
-        self._starts = _row_starts(stored)
-        self._searched_starts = self._starts if self.searched is stored else _row_starts(self.searched)
+        self.searched = without_escapes(stored)
+        self._starts = row_starts(stored)
+        self._searched_starts = self._starts if self.searched is stored else row_starts(self.searched)
 
     def __len__(self) -> int:
         return len(self._starts)
 
-    @property
-    def number(self) -> int:
-        """Number of the first row in the file."""
-        return self._block.number
+    def numbered(self, numbers: Collection[int]) -> Iterator[int]:
+        """Yield the rows that have one of the line numbers."""
+        if not numbers:
+            return
+        if self._block.places is None:
+            first = self._block.number
+            yield from (number - first for number in numbers if 0 <= number - first < len(self))
+        else:
+            yield from (index for index, place in enumerate(self._block.places) if place.number in numbers)
 
     def index(self, offset: int) -> int:
         """Return the row that holds `offset` of the searched bytes."""
@@ -158,23 +172,32 @@ class _Rows:
         """Return a row as searched."""
         return _cut(self.searched, self._searched_starts, index)
 
+    def message(self, index: int) -> bytes | None:
+        """Return a row as searched without its wrapper; None for one that is no part of the log."""
+        row = self.row(index)
+        if not self._block.layout:
+            return row
+        text = row[:MAX_LINE].decode("utf-8", "replace")
+        placed = self._block.layout.place(text)
+        return None if placed.is_fence else text[placed.body :].encode()
+
     def lines(self, index: int) -> Iterator[Line]:
         """Yield the segments of a row that are not empty; an empty row is one empty line."""
         raw = _cut(self._block.data, self._starts, index)
-        at = self._block.byte + self._starts[index]
-        number = self._block.number + index
+        place = self._block.place(index, self._starts[index])
+        at, time = place.byte, place.time
+        layout = self._block.layout
         for segment in raw.split(b"\r"):
             text = _text(segment)
-            if text or segment is raw:
-                yield from _split_glued(Line(self._file, number, at, text))
-            at += len(segment) + 1
-
-
-def _row_starts(data: bytes) -> list[int]:
-    starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
-    if data.endswith(b"\n"):
-        starts.pop()
-    return starts
+            line = Line(self._file, place.number, at, text, time=time, row=self._before + index + 1)
+            if layout:
+                placed = layout.place(text)
+                time = time if placed.time is None else placed.time
+                role = "fence" if placed.is_fence else line.role
+                line = line._replace(start=placed.body, body=placed.body, time=time, role=role)
+            if segment is raw or len(text) > line.body:
+                yield from _split_glued(line)
+            at += len(segment) + 1 if place.is_stored else 0
 
 
 def _cut(data: bytes, starts: list[int], index: int) -> bytes:
@@ -186,7 +209,7 @@ def _text(segment: bytes) -> str:
     if len(segment) > MAX_LINE:
         half = MAX_LINE // 2
         segment = segment[:half] + b" [...] " + segment[-half:]
-    text = _ESCAPE.sub(b"", segment).decode("utf-8", "replace")
+    text = without_escapes(segment).decode("utf-8", "replace")
     return _CONTROL.sub("\ufffd", text)
 
 
@@ -202,4 +225,5 @@ def _split_glued(line: Line) -> Iterator[Line]:
 def _part(line: Line, start: int, end: int) -> Line:
     if (start, end) == (0, len(line.text)):
         return line
-    return line._replace(text=line.text[start:end], byte=line.byte + len(line.text[:start].encode()))
+    part = line._replace(text=line.text[start:end], byte=line.byte + len(line.text[:start].encode()))
+    return part._replace(start=0, body=0) if start else part

@@ -1,68 +1,130 @@
-"""Opens what the user names (a file, several, standard input, bytes, lines) and hands it on in blocks of whole lines."""
+"""Opens what the user names (a file, standard input, bytes, lines) and hands it on in blocks of whole lines."""
 
 from __future__ import annotations
 
 import os
 import stat
 import sys
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from itertools import chain
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from logtriage.errors import InputError
+from logtriage.intake.blocks import MAX_LINE, Block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["BLOCK", "MAX_LINE", "Block", "Source", "open_source"]
 
 BLOCK = 1 << 20
 """Bytes read at a time."""
-
-MAX_LINE = 64 << 10
-"""Bytes of a line that are looked at: head and tail of a longer one are kept."""
 
 _MAX_OPEN = 4 << 20
 _SAMPLE = 8192
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\b\x1b\0")
 
 
-class Block(NamedTuple):
-    """Some whole lines of a file: their bytes, the offset of the first byte, the number of the first line."""
-
-    data: bytes
-    byte: int
-    number: int
-
-
 class Source:
-    """One input, read once from start to end; `size` and `lines` grow while it is read."""
+    """One input, read once from start to end; `size`, `lines` and `notes` grow while it is read.
 
-    def __init__(self, name: str, stream: IO[bytes]) -> None:
+    Sizes and offsets are those of the file as stored; of a compressed one or one in UTF-16 they are those of its text
+    after unpacking, in UTF-8. `notes` tell what the user should know about how the input was read.
+    """
+
+    def __init__(self, name: str, stream: IO[bytes], wrappers: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.size = 0
         self.lines = 0
+        self.notes: list[str] = []
         self._stream = stream
+        self._wrappers = wrappers
+        self._hole = 0
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the input as blocks that end at a line's end; closes the stream.
+        """Yield the input as blocks that end at a line's end, without what wraps its lines; closes the stream.
 
         Raises InputError if the input is binary or fails while it is read.
         """
+        stored = self._stored()
+        if self._wrappers is None:
+            return stored
+        from logtriage.intake.rows import as_printed
+
+        return as_printed(stored, self._wrappers, self.name, self.notes)
+
+    def _stored(self) -> Iterator[Block]:
         line = _OpenLine()
+        is_text = False
         with self._stream:
-            while data := self._read():
-                if self.size == 0 and not line.length:
-                    _refuse_binary(data[:_SAMPLE], self.name)
+            for data in self._text():
+                line.length += self._hole
+                self._hole = 0
+                if not is_text:
+                    if not data.strip(b"\0"):
+                        line.length += len(data)
+                        continue
+                    is_text = True
                 end = data.rfind(b"\n") + 1
                 if end:
                     head, stored = line.close(data[:end])
                     yield self._block(head, stored)
                 line.add(data[end:])
         if line.length:
+            if not is_text:
+                raise InputError(f"{self.name}: looks binary, not like a log: it holds only NUL bytes")
             yield self._block(*line.close(b""))
+
+    def _text(self) -> Iterator[bytes]:
+        """Yield pieces of the input's text, unpacked and in UTF-8."""
+        pieces: Iterator[bytes] = self._pieces()
+        head, pieces = _peek(pieces, 4)
+        if head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
+            from logtriage.intake import compression
+
+            pieces = compression.unpacked(pieces, head, self.name, self.notes)
+            head, pieces = _peek(pieces, 4)
+        if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+            from logtriage.intake import encoding
+
+            pieces = encoding.without_mark(pieces, head)
+            self.size = encoding.length_of_mark(head)
+        head, pieces = _peek(pieces, _SAMPLE)
+        _refuse_binary(head[:_SAMPLE], self.name)
+        return pieces
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Yield what the stream holds, without the holes of a sparse file: `_hole` counts the bytes of the last ones."""
+        while data := self._read():
+            if data.count(0) == len(data) and (skipped := self._skip_hole()) is not None:
+                self._hole += len(data) + skipped
+                continue
+            yield data
 
     def _read(self) -> bytes:
         try:
             return self._stream.read(BLOCK)
         except OSError as error:
             raise InputError(f"{self.name}: cannot be read: {error.strerror or error}") from error
+
+    def _skip_hole(self) -> int | None:
+        """Move to the next data of a sparse file; return the bytes passed over, None where that cannot be done."""
+        try:
+            number = self._stream.fileno()
+            here = os.lseek(number, 0, os.SEEK_CUR)
+            return self._to_data(number, here) - here
+        except (OSError, AttributeError, ValueError):
+            return None
+
+    @staticmethod
+    def _to_data(number: int, here: int) -> int:
+        import errno
+
+        try:
+            return os.lseek(number, here, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # no data up to the end
+                raise
+            return os.lseek(number, 0, os.SEEK_END)
 
     def _block(self, data: bytes, stored: int) -> Block:
         """A block of `data`, which stands for `stored` bytes of the file."""

@@ -13,7 +13,10 @@ Piece = tuple[str, str]
 Row = list[Piece]
 
 MAX_TEXT = 400
-"""Characters shown of a log line; a longer one is cut around the hit."""
+"""Characters shown of the root-cause line; a longer one is cut around the hit."""
+
+MAX_CONTEXT = 160
+"""Characters shown of the lines around it."""
 
 _OUTCOME_STYLE = {
     "healthy": "good",
@@ -53,7 +56,7 @@ def _root(data: dict[str, Any]) -> Iterator[Row]:
     width = len(str(max(item["line"] for item in evidence)))
     for item in evidence:
         is_root = item["role"] == "root"
-        text, shift = _cut(item["text"], root["span"][0] if is_root else 0)
+        text, shift = _cut(item["text"], root["span"][0] if is_root else 0, MAX_TEXT if is_root else MAX_CONTEXT)
         gutter = f"{'>' if is_root else ' '} {item['line']:>{width}} | "
         yield [("bad" if is_root else "dim", f"  {gutter}"), ("plain" if is_root else "dim", text)]
         if is_root:

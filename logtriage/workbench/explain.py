@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What is known about one line: where it stands, what fired (rule, strength, facts) and what almost did (rule, why)."""
+    """One line: where it stands, what fired (rule, strength, facts) and what almost did (rule, why)."""
 
     line: Line
     stage: str | None
@@ -28,7 +28,7 @@ def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Optio
 
     Raises InputError if the log cannot be read or has no such line.
     """
-    reading = pipeline.read([path], rules, options._replace(also=(number,)))
+    reading = pipeline.read([path], rules, options.replace(also=(number,)))
     answers = []
     for index, line in enumerate(reading.lines):
         if line.number != number or line.file != 0:

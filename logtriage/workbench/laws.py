@@ -1,4 +1,4 @@
-"""The laws that a set of rules keeps: every fault is reported with its file and line, and what was looked at is counted."""
+"""The laws that a set of rules keeps. Every fault is reported with its file and line; what was looked at is counted."""
 
 from __future__ import annotations
 
@@ -41,27 +41,31 @@ class _Placed(NamedTuple):
 
 
 class Workshop:
-    """A set of rules ready for checking. Raises RuleError if the rules cannot even be compiled."""
+    """A set of rules ready for checking, all of it or the part in the folder `within`.
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    Raises RuleError if the rules cannot even be compiled.
+    """
+
+    def __init__(self, folders: Sequence[Path], within: Path | None = None) -> None:
         self.compiled = compile_rules(folders)
-        self.rules = RuleSet(self.compiled)
+        self.rules = RuleSet(self.compiled, linted=within is None)
         self._plain = {rule["id"]: rule for rule in self.rules.rules}
         self._placed = [_Placed(*item) for item in RuleSource(folders).rules]
+        self._chosen = [item for item in self._placed if within is None or item.document.path.is_relative_to(within)]
         self._seen_signatures: set[int] = set()
 
     def lint(self) -> Checked:
         """Check the laws that need no example to run: references, explanations, expressions."""
-        faults = [fault for placed in self._placed for fault in self._lint_rule(placed)]
+        faults = [fault for placed in self._chosen for fault in self._lint_rule(placed)]
         faults += self._cycles()
-        counts = Counter(rules=len(self._placed), signatures=len(self.compiled["signatures"]))
+        counts = Counter(rules=len(self._chosen), signatures=sum(len(item.rule.any) for item in self._chosen))
         return Checked(sorted(faults), counts)
 
     def test(self) -> Checked:
         """Run every example of every rule through the whole analysis."""
         faults: list[str] = []
-        counts: Counter[str] = Counter(rules=len(self._placed))
-        for placed in self._placed:
+        counts: Counter[str] = Counter(rules=len(self._chosen))
+        for placed in self._chosen:
             self._seen_signatures = set()
             for index, example in enumerate(placed.rule.examples.hit):
                 hit = Hit(log=example) if isinstance(example, str) else example
@@ -108,12 +112,10 @@ class Workshop:
 
     def _report(self, log: str, given: dict[str, str | int]) -> tuple[Report, set[str]]:
         options = pipeline.Options(facts=given)
-        data = log.encode()
-        reading = pipeline.read([data], self.rules, options)
+        reading = pipeline.read([log.encode()], self.rules, options)
         self._seen_signatures |= {hit.signature for hits in reading.hits.values() for hit in hits}
-        return pipeline.analyze(data, rules=self.rules, options=options), {
-            match.rule["id"] for match in reading.matched.matches
-        }
+        fired = {match.rule["id"] for match in reading.matched.matches}
+        return pipeline.report_on(reading, self.rules, options), fired
 
     def _hit(self, placed: _Placed, example: Hit) -> Iterator[str]:
         rule = placed.rule
@@ -155,10 +157,13 @@ class Workshop:
         return {n for n in self._plain[placed.rule.id]["any"] if list(table[n]) == wanted}
 
 
-def check(folders: Sequence[Path], *, examples: bool) -> Checked:
-    """Lint rules, and run their examples if asked to; what cannot be compiled is reported, not raised."""
+def check(folders: Sequence[Path], *, examples: bool, within: Path | None = None) -> Checked:
+    """Lint rules (only those in the folder `within`, if one is given), and run their examples if asked to.
+
+    What cannot be compiled is reported, not raised.
+    """
     try:
-        workshop = Workshop(folders)
+        workshop = Workshop(folders, within)
     except RuleError as error:
         return Checked(error.faults, Counter())
     linted = workshop.lint()
