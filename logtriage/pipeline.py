@@ -57,6 +57,7 @@ class Reading(Record):
     hits: Mapping[int, list[Hit]]
     launches: Mapping[int, Launch]
     matched: Matched
+    notes: tuple[str, ...] = ()
 
 
 class _Judged(Record):
@@ -95,7 +96,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         rules_digest=rules.digest,
         label_title=rules.labels[judged.verdict.label]["title"],
         secrets=tuple(rules.secrets),
-        notes=tuple(notes),
+        notes=(*reading.notes, *notes),
     )
 
 
@@ -130,17 +131,19 @@ def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
     search = prefilter.make(rules.gates)
     selected: list[Line] = []
     files = []
+    notes: list[str] = []
     for index, log in enumerate([*logs, *options.kernel_logs]):
-        source = open_source(log)
+        source = open_source(log, rules.wrappers)
         selected += intake_lines.select(source.blocks(), search.offsets, index, options.also)
         files.append(InputFile(source.name, source.size, source.lines if source.size <= UNCOUNTED_ABOVE else None))
+        notes += source.notes
     lines, grouped = intake_events.group(selected, rules.log["prefixes"])
     hits = matching.scan(lines, rules)
     ticked = clock.run(lines, grouped, hits, rules)
     launches = launch.describe(lines, ticked.events, hits, rules, options.facts, options.command)
     facts = {index: item.facts for index, item in launches.items()}
     matched = matching.match(lines, ticked.events, hits, rules, facts)
-    return Reading(tuple(files), lines, ticked, hits, launches, matched)
+    return Reading(tuple(files), lines, ticked, hits, launches, matched, tuple(notes))
 
 
 def near_misses(reading: Reading, line: int) -> list[NearMiss]:
@@ -208,7 +211,7 @@ def _stage(root: Match | None, events: Sequence[Event], marks: Sequence[clock.Ma
 def _recognised(reading: Reading, rules: RuleSet, own: Sequence[int]) -> bool:
     words = rules.log["recognised_by"]
     texts = (
-        line.text
+        line.text[line.body :]
         for number in own
         for line in reading.lines[reading.clock.events[number].first : reading.clock.events[number].last + 1]
     )

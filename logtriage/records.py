@@ -52,13 +52,18 @@ class Line(NamedTuple):
     Attributes:
         file: index of the input file.
         number: line number, from 1, counted at ``\\n`` in the file as stored.
-        byte: offset of the segment's first byte in the file as stored.
-        text: the segment without escape sequences.
-        start: index in `text` at which the message begins (after time and ranks).
-        time: seconds since an arbitrary origin, or None.
+        byte: offset of the segment's first byte in the file as stored; of a compressed file or one in UTF-16 in its
+            text after unpacking, in UTF-8.
+        text: the segment without escape sequences; of a line of JSON the message in it.
+        start: index in `text` at which the message begins (after wrapper, time and ranks).
+        time: seconds since an arbitrary origin, or None; its own, else its wrapper's.
         rank: rank tags as printed, such as ``DP0 TP3``; empty if there are none.
-        role: ``text``, ``head``, ``frame``, ``source``, ``exception``, ``message`` or ``blank``.
+        role: ``text``, ``head``, ``frame``, ``source``, ``exception``, ``message``, ``blank``, or ``fence`` for a line
+            that is no part of the log.
         event: index of the event it belongs to.
+        body: index in `text` at which the line as the server printed it begins; what other programs put before it
+            (time stamps, names of containers) ends there.
+        row: whole lines of the file up to this one, in the order in which they were printed.
     """
 
     file: int
@@ -70,6 +75,8 @@ class Line(NamedTuple):
     rank: str = ""
     role: str = "text"
     event: int = 0
+    body: int = 0
+    row: int = 0
 
 
 class Event(NamedTuple):
@@ -148,7 +155,7 @@ class Incident(Record):
         unexplained: later failures that nothing accounts for.
         supporting: matches that point at a label without proving it.
         endings: symptoms of an ended process that nothing explains.
-        troubles: indexes of lines that look like failures and that no rule knows.
+        troubles: indexes of lines that look like failures and that no rule knows, and of their events.
         outcomes: matches of outcome rules, in order.
     """
 
@@ -158,6 +165,7 @@ class Incident(Record):
     supporting: tuple[Match, ...]
     endings: tuple[Match, ...]
     troubles: tuple[int, ...]
+    trouble_events: tuple[int, ...]
     outcomes: tuple[Match, ...]
 
 

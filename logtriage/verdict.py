@@ -73,11 +73,17 @@ def _from_log(
             root.label, confidence, "rule", outcome, labels[root.label]["retry"], root.rule["id"], stage,
             root.rule["summary"], candidates,
         )  # fmt: skip
-    ending = next((m for m in incident.endings if m.label != "healthy"), None)
+    endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
+    ending = next((match for match in endings if match.label != "healthy"), None)
     if ending is not None:
         return Verdict(
             ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
             ending.rule["summary"], candidates,
+        )  # fmt: skip
+    if not incident.endings and (request := _wrong_request(incident, labels)):
+        return Verdict(
+            request.label, _ENDING, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
+            request.rule["summary"], candidates,
         )  # fmt: skip
     ids = {match.rule["id"] for match in incident.outcomes}
     if incident.endings or incident.troubles:
@@ -94,6 +100,15 @@ def _from_log(
                        because=because, candidates=candidates)  # fmt: skip
     return Verdict("unknown", _NOTHING, "none", "unknown", labels["unknown"]["retry"], stage=stage,
                    because="nothing in it looks like an SGLang launch", candidates=candidates)  # fmt: skip
+
+
+def _wrong_request(incident: Incident, labels: Mapping[str, dict[str, Any]]) -> Match | None:
+    """The request that was wrong, if all trouble that is left comes from requests and the server lives on."""
+    if not incident.troubles:
+        return None
+    requests = [match for match in incident.supporting if labels[match.label]["action"] == "fix-request"]
+    known = {match.event for match in requests}
+    return requests[0] if requests and all(event in known for event in incident.trouble_events) else None
 
 
 def _with_exit_code(verdict: Verdict, exit_code: int, labels: Mapping[str, dict[str, Any]]) -> Verdict:

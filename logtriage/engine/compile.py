@@ -26,6 +26,7 @@ from logtriage.engine.schema import (
     Signature,
     SignatureGroups,
     Strict,
+    Wrappers,
 )
 from logtriage.engine.yaml_source import Document
 from logtriage.errors import RuleError
@@ -49,6 +50,7 @@ class RuleSource:
         self.log: ServerLog | None = None
         self.flags: FlagAliases | None = None
         self.secrets: list[SecretKind] = []
+        self.wrappers = Wrappers(wrappers=[])
         for folder in folders:
             self._read_folder(folder)
 
@@ -60,6 +62,7 @@ class RuleSource:
             "signatures.yaml": self._read_groups,
             "facts.yaml": self._read_facts,
             "secrets.yaml": self._read_secrets,
+            "wrappers.yaml": self._read_wrappers,
             "servers/sglang/log.yaml": self._read_log,
             "servers/sglang/flags.yaml": self._read_flags,
         }
@@ -94,6 +97,10 @@ class RuleSource:
     def _read_secrets(self, document: Document) -> None:
         file = self._validate(document, SecretKinds)
         self.secrets += file.kinds if file else []
+
+    def _read_wrappers(self, document: Document) -> None:
+        file = self._validate(document, Wrappers)
+        self.wrappers = self.wrappers.joined(file) if file else self.wrappers
 
     def _read_log(self, document: Document) -> None:
         self.log = self._validate(document, ServerLog) or self.log
@@ -165,6 +172,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "blame": [[item.path, item.component, item.flag] for item in log.blame],
             "gpus": [[item.name, item.sm] for item in log.gpus],
         },
+        "wrappers": source.wrappers.compiled(),
         "flags": source.flags.model_dump(exclude={"server"}),
         "secrets": [
             kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)

@@ -62,10 +62,19 @@ def build(evidence: Evidence) -> Incident:
                 unexplained.append(other)
     troubles = tuple(_troubles(evidence, stop, outcomes))
     symptoms = [m for m in matches if m.strength == "symptom"]
-    endings = _take(symptoms, explained, lambda m: _ending_explained(m, root, stop, troubles, symptoms, evidence))
+    endings = _take(symptoms, explained, lambda m: _ending_explained(m, root, stop, outcomes, troubles, symptoms, evidence))
     supporting = tuple(m for m in matches if m.strength == "supporting" and not _after_stop(m, stop))
     explained.sort(key=lambda item: item.match.line)
-    return Incident(root, tuple(explained), tuple(unexplained), supporting, tuple(endings), troubles, outcomes)
+    return Incident(
+        root=root,
+        explained=tuple(explained),
+        unexplained=tuple(unexplained),
+        supporting=supporting,
+        endings=tuple(endings),
+        troubles=troubles,
+        trouble_events=tuple(evidence.lines[at].event for at in troubles),
+        outcomes=outcomes,
+    )
 
 
 def _take(matches: list[Match], explained: list[Explained], why: Callable[[Match], str]) -> list[Match]:
@@ -166,6 +175,7 @@ def _ending_explained(
     match: Match,
     root: Match | None,
     stop: Match | None,
+    outcomes: Sequence[Match],
     troubles: Sequence[int],
     symptoms: Iterable[Match],
     evidence: Evidence,
@@ -173,6 +183,8 @@ def _ending_explained(
     """Return what a symptom follows from: the root, an ordered stop, an unknown failure, or SGLang ending itself."""
     if _after_stop(match, stop):
         return "it follows an ordered stop"
+    if any(outcome.line > match.line and outcome is not stop for outcome in outcomes):
+        return "the server answered requests afterwards"
     if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
         return f"it follows from {root.label}"
     if root is not None and match.line < root.line and "any" not in match.rule.get("explained_by", ()):
@@ -182,8 +194,7 @@ def _ending_explained(
     if match.rule["label"] != "healthy":
         if any(line < match.line for line in troubles):
             return "it follows from a failure that no rule knows"
-        own = [m for m in symptoms if m.rule["label"] == "healthy" and m.line < match.line]
-        if own:
+        if any(m.label == "healthy" and m.line < match.line and not m.rule.get("distributed") for m in symptoms):
             return "the server had begun to end itself"
     return ""
 
@@ -194,13 +205,17 @@ def _troubles(evidence: Evidence, stop: Match | None, outcomes: Sequence[Match])
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
     """
     known = {m.event for m in evidence.matches if m.strength in ("decisive", "harmless", "outcome")}
+    known |= {m.event for m in evidence.matches if m.rule.get("distributed")}
     survived = max((m.line for m in outcomes if m is not stop), default=-1)
+    serves = survived >= 0 and not any(m.strength == "symptom" and m.line > survived for m in evidence.matches)
     for number in evidence.own_events:
         event = evidence.events[number]
         if stop is not None and event.first > stop.line:
             return
         if number in known or event.last < survived:
             continue
+        if serves and event.traceback is None:
+            continue  # an error line of a server that goes on is a matter of one request
         at = _error_line(event, evidence)
         if at is not None and at not in evidence.covered:
             yield at

@@ -32,7 +32,7 @@ def scan(lines: Sequence[Line], rules: RuleSet) -> dict[int, list[Hit]]:
     by_signature: dict[int, list[tuple[int, Hit]]] = defaultdict(list)
     for index, line in enumerate(lines):
         if line.role == "frame":
-            found: Iterable[Hit] = rules.frame_hits(line.text)
+            found: Iterable[Hit] = rules.frame_hits(line.text[line.body :])
         elif line.role in _SEARCHED:
             found = rules.hits(line.text[line.start :] if line.start else line.text)
         else:

@@ -36,6 +36,7 @@ class RuleSet:
         self.flags: dict[str, Any] = compiled["flags"]
         self.secrets: list[dict[str, Any]] = compiled["secrets"]
         self.gates: list[str] = compiled["gates"]
+        self.wrappers: dict[str, Any] = compiled["wrappers"]
         self._facts: dict[str, str] = compiled["facts"]
         self._signatures: list[list[Any]] = compiled["signatures"]
         self._by_gate: list[list[int]] = compiled["by_gate"]

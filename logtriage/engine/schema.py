@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -193,6 +194,66 @@ class SecretKinds(Strict):
     """``rules/secrets.yaml``: what is never printed."""
 
     kinds: list[SecretKind]
+
+
+class Wrapper(Strict):
+    """One way in which other programs wrap the lines of a log.
+
+    `regex` begins at the beginning of a line. Kind ``prefix``: the message begins where it ends; its group ``time`` is
+    used where the line has no time of its own, ``stream`` and ``partial`` tell that a line goes on in the next one of
+    its stream (then `partial` is a phrase that every such line holds). Kind ``json``: `message` and `time` are keys of
+    the object, and a message of `splits_at` bytes or more without a line feed goes on. Kind ``fence``: the line is no
+    part of the log. `share`: part of a log's lines that it must fit; 0 undoes it wherever it stands.
+    """
+
+    name: KebabCase
+    kind: Literal["prefix", "json", "fence"]
+    regex: Text
+    share: float = Field(default=0.6, ge=0, le=1)
+    message: Text | None = None
+    time: Text | None = None
+    splits_at: int | None = None
+    partial: Text | None = None
+    example: list[Text] = Field(min_length=1)
+    not_: list[Text] = Field(min_length=1, alias="not")
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Wrapper:
+        try:
+            expression = re.compile(self.regex, re.ASCII)
+        except re.error as error:
+            raise ValueError(f"not a regular expression: {error}") from error
+        unknown = set(expression.groupindex) - {"time", "stream", "partial"}
+        if unknown:
+            raise ValueError(f"no such named group: {', '.join(sorted(unknown))} (time, stream, partial)")
+        if self.partial and not {"stream", "partial"} <= set(expression.groupindex):
+            raise ValueError("'partial' needs the named groups 'stream' and 'partial' in the regex")
+        if (self.kind == "json") != (self.message is not None):
+            raise ValueError("'message' names the key of the message: for the kind 'json', and for no other")
+        fits = expression.fullmatch if self.kind == "fence" else expression.match
+        for text in self.example:
+            if not fits(text):
+                raise ValueError(f"the regex does not match its example {text!r}")
+        for text in self.not_:
+            if fits(text):
+                raise ValueError(f"the regex matches {text!r}, which stands under 'not'")
+        return self
+
+
+class Wrappers(Strict):
+    """``rules/wrappers.yaml``: what other programs and terminals do to a log."""
+
+    widths: list[int] = Field(default_factory=list)
+    wrappers: list[Wrapper]
+
+    def joined(self, other: Wrappers) -> Wrappers:
+        """Return both files as one."""
+        return Wrappers(widths=[*self.widths, *other.widths], wrappers=[*self.wrappers, *other.wrappers])
+
+    def compiled(self) -> dict[str, Any]:
+        """Return what is needed at run time."""
+        unused = {"wrappers": {"__all__": {"example", "not_"}}}
+        return self.model_dump(exclude=unused, exclude_none=True, exclude_defaults=True) | {"widths": self.widths}
 
 
 class Mark(Strict):

@@ -19,28 +19,24 @@ MAX_RATIO = 800
 """Times its own size that an input may unpack to. Logs reach 5 to 200, gzip ends at 1030."""
 
 _RATIO_FROM = 256 << 20
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
 # Zstandard can make 128 KiB of 4 bytes, gzip 1 KiB of one: so much is unpacked at a time.
 _GZIP_SLICE, _ZSTD_SLICE = 8 << 10, 256
 
 
 class _Unpacker(Protocol):
-    eof: bool
-    unused_data: bytes
-
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, /) -> bytes: ...
 
 
-def is_compressed(head: bytes) -> bool:
-    """Return whether an input that begins with `head` (4 bytes) is compressed in a way that `unpacked` reads."""
-    return head.startswith((_GZIP, _ZSTD))
-
-
 def unpacked(pieces: Iterable[bytes], head: bytes, name: str, notes: list[str]) -> Iterator[bytes]:
-    """Yield what `pieces` unpack to; `head` is how they begin. Adds to `notes` where not all could be read.
+    """Yield what `pieces` unpack to; `head` is how they begin (gzip, or else Zstandard).
 
-    Raises InputError if nothing can be read, if the input unpacks to far more than a log would, or if Python lacks
-    what the format needs.
+    Adds to `notes` where not all could be read. Raises InputError if nothing can be read, if the input unpacks to far
+    more than a log would, or if Python lacks what the format needs.
     """
     make, size, error = _gzip() if head.startswith(_GZIP) else _zstd(name)
     archive = _Archive(make, error)

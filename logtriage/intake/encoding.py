@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MARK_UTF8 = codecs.BOM_UTF8
-"""The byte order mark of a text in UTF-8."""
-
-
-def is_utf16(head: bytes) -> bool:
-    """Return whether a text that begins with `head` is marked as UTF-16."""
-    return head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-
 
 def from_utf16(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield a text in UTF-16 that begins with its mark; what is no UTF-16 becomes U+FFFD."""

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 _TRACEBACK = "Traceback (most recent call last)"
 _FAULT = re.compile(r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$")
-_FRAME = re.compile(r'\s+File "[^"]*", line \d+(?:,)? in ')
+_FRAME = re.compile(r'\s*File "[^"]*", line \d+,? in ')
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)")
+_ELIDED = re.compile(
+    r"\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$", re.IGNORECASE
+)
 _CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
@@ -55,10 +59,11 @@ class _Grouper:
         self._state = "single"
         self._first = 0
         self._traceback: int | None = None
+        self._flat = False
         self._ahead: dict[int, float] = {}
 
     def set_clock(self, lines: Iterable[Line]) -> None:
-        """Find how far the wrapper's clock is ahead of the server's (their zones differ), by the first line with both."""
+        """Find how far the wrapper's clock is ahead of the server's (zones differ), by the first line with both."""
         for line in lines:
             if line.time is None or line.file in self._ahead:
                 continue
@@ -78,7 +83,7 @@ class _Grouper:
         starts, role = self._place(line, text, is_record=head is not None)
         if starts and self._lines:
             self._close()
-        if role == "head" and self._traceback is None:
+        if role in ("head", "frame") and self._traceback is None:
             self._traceback = len(self._lines)
         placed = line._replace(role=role, event=len(self._events))
         if head:
@@ -93,12 +98,12 @@ class _Grouper:
         return self._lines, self._events
 
     def _head(self, text: str, body: int) -> _Head | None:
-        if "-" not in text[body : body + 14]:  # every prefix begins with a date
-            return None
+        if not (":" in text[body : body + 14] or "-" in text[body : body + 14] or "=" in text[body : body + 8]):
+            return None  # every prefix begins with a date, a time or the number of a GPU
         for prefix in self._prefixes:
             if match := prefix.match(text, body):
                 named = match.groupdict()
-                return _Head(match.end(), seconds(named["time"]), (named.get("ranks") or "").strip())
+                return _Head(match.end(), seconds(named.get("time") or ""), (named.get("ranks") or "").strip())
         return None
 
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
@@ -106,12 +111,17 @@ class _Grouper:
         is_new = is_record or self._has_gap(line)
         if _TRACEBACK in text:
             joins = not is_new and self._state in ("chain", "record")
-            self._state = "frames"
+            self._state, self._flat = "frames", False
             return not joins, "head"
         if _FAULT.match(text):
             joins = not is_new and self._state in ("frames", "fault")
             self._state = "fault"
             return not joins, "head"
+        if self._state not in ("frames", "fault", "usage") and _FRAME.match(text):
+            # An excerpt that begins below the head of its traceback, perhaps with the indentation stripped.
+            joins = not is_new and self._state in ("chain", "record")
+            self._state, self._flat = "frames", not text[:1].isspace()
+            return not joins, "frame"
         if is_new:
             self._state = "record" if is_record else "single"
             if _USAGE.match(text):
@@ -123,10 +133,13 @@ class _Grouper:
         indented = text[:1] in (" ", "\t")
         state = self._state
         if state in ("frames", "fault"):
-            if indented:
-                return False, "frame" if _FRAME.match(text) else "source"
-            if not text:
+            if _FRAME.match(text):
+                self._flat = self._flat or not indented
+                return False, "frame"
+            if not text or _ELIDED.match(text):
                 return False, "blank"
+            if indented or (self._flat and not _RAISED.match(text)):
+                return False, "source"
             if state == "frames" or text.startswith("Current thread"):
                 self._state = "message" if state == "frames" else "fault"
                 return False, "exception" if state == "frames" else "head"

@@ -45,10 +45,8 @@ class _Row(NamedTuple):
         return _text(self.data)
 
 
-def as_printed(
-    blocks: Iterator[Block], wrappers: Mapping[str, Any], name: str, notes: list[str]
-) -> Iterator[Block]:
-    """Yield the lines of `blocks` as they were printed, with their layout; adds to `notes` what the user should know."""
+def as_printed(blocks: Iterator[Block], wrappers: Mapping[str, Any], name: str, notes: list[str]) -> Iterator[Block]:
+    """Yield the lines of `blocks` as they were printed, with their layout; tell in `notes` what was done to them."""
     sample, blocks = _sampled(blocks)
     if width := _width(sample, wrappers["widths"]):
         held, blocks, is_all = _hold(blocks, MAX_BROKEN)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
-from itertools import chain
+from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from logtriage.errors import InputError
@@ -21,6 +22,7 @@ BLOCK = 1 << 20
 
 _MAX_OPEN = 4 << 20
 _SAMPLE = 8192
+_MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\b\x1b\0")
 
 
@@ -54,51 +56,58 @@ class Source:
 
     def _stored(self) -> Iterator[Block]:
         line = _OpenLine()
-        is_text = False
         with self._stream:
             for data in self._text():
                 line.length += self._hole
                 self._hole = 0
-                if not is_text:
-                    if not data.strip(b"\0"):
-                        line.length += len(data)
-                        continue
-                    is_text = True
                 end = data.rfind(b"\n") + 1
-                if end:
-                    head, stored = line.close(data[:end])
-                    yield self._block(head, stored)
+                first = data.find(b"\n") + 1 if line.is_cut else end
+                for start, stop in ((0, first), (first, end)):
+                    if start < stop:
+                        yield self._block(*line.close(data[start:stop]))
                 line.add(data[end:])
+        line.length += self._hole
+        if line.length and not self.size and not line.text:
+            raise InputError(f"{self.name}: looks binary, not like a log: it holds nothing but NUL bytes")
         if line.length:
-            if not is_text:
-                raise InputError(f"{self.name}: looks binary, not like a log: it holds only NUL bytes")
             yield self._block(*line.close(b""))
 
     def _text(self) -> Iterator[bytes]:
         """Yield pieces of the input's text, unpacked and in UTF-8."""
-        pieces: Iterator[bytes] = self._pieces()
-        head, pieces = _peek(pieces, 4)
+        head, pieces = _peek(self._pieces(), 4)
         if head.startswith((b"\x1f\x8b", b"\x28\xb5\x2f\xfd")):
             from logtriage.intake import compression
 
-            pieces = compression.unpacked(pieces, head, self.name, self.notes)
-            head, pieces = _peek(pieces, 4)
-        if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+            head, pieces = _peek(compression.unpacked(pieces, head, self.name, self.notes), 4)
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             from logtriage.intake import encoding
 
-            pieces = encoding.without_mark(pieces, head)
-            self.size = encoding.length_of_mark(head)
-        head, pieces = _peek(pieces, _SAMPLE)
+            pieces = encoding.from_utf16(pieces)
+        elif head.startswith(_MARK):
+            self.size = len(_MARK)
+            pieces = chain([head[len(_MARK) :]], islice(pieces, 1, None))
+        head, pieces = _peek(self._after_nuls(pieces), _SAMPLE)
         _refuse_binary(head[:_SAMPLE], self.name)
         return pieces
 
+    def _after_nuls(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass over NUL bytes at the beginning: a log that was truncated while being written begins with them."""
+        for data in pieces:
+            text = data.lstrip(b"\0")
+            self._hole += len(data) - len(text)
+            if text:
+                yield text
+                break
+        yield from pieces
+
     def _pieces(self) -> Iterator[bytes]:
-        """Yield what the stream holds, without the holes of a sparse file: `_hole` counts the bytes of the last ones."""
+        """Yield what the stream holds without the holes of a sparse file; `_hole` counts the bytes of the last ones."""
         while data := self._read():
-            if data.count(0) == len(data) and (skipped := self._skip_hole()) is not None:
+            is_empty = data[0] == data[-1] == 0 and data.count(0) == len(data)
+            if is_empty and (skipped := self._skip_hole()) is not None:
                 self._hole += len(data) + skipped
-                continue
-            yield data
+            else:
+                yield data
 
     def _read(self) -> bytes:
         try:
@@ -134,6 +143,16 @@ class Source:
         return block
 
 
+def _peek(pieces: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first piece, made of several if need be to have `size` bytes, and all pieces with it."""
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= size:
+            break
+    return head, chain([head] if head else [], pieces)
+
+
 class _OpenLine:
     """The beginning of a line whose end has not been read yet; of a huge one the middle is dropped."""
 
@@ -141,6 +160,16 @@ class _OpenLine:
         self.length = 0
         self._head = b""
         self._tail = b""
+
+    @property
+    def text(self) -> bytes:
+        """What is kept of it."""
+        return self._head + self._tail
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether bytes of it were passed over."""
+        return self.length > len(self._head) + len(self._tail)
 
     def add(self, data: bytes) -> None:
         self.length += len(data)
@@ -150,26 +179,55 @@ class _OpenLine:
 
     def close(self, data: bytes) -> tuple[bytes, int]:
         """Return the line with `data` behind it, and the number of bytes that it stands for; start afresh."""
-        whole, stored = self._head + self._tail + data, self.length + len(data)
+        whole, stored = self.text + data, self.length + len(data)
         self.length, self._head, self._tail = 0, b"", b""
         return whole, stored
 
 
-def open_source(log: str | os.PathLike[str] | bytes | IO[bytes] | Iterable[str | bytes]) -> Source:
+def open_source(
+    log: str | os.PathLike[str] | bytes | IO[bytes] | Iterable[str | bytes], wrappers: Mapping[str, Any] | None = None
+) -> Source:
     """Return a Source for a path (``-`` is standard input), the bytes of a log, or its lines.
 
-    Raises InputError, with a message that says what is wrong, for what is missing, unreadable or no log.
+    `wrappers` (as compiled from ``rules/wrappers.yaml``) are undone where the log shows them. Raises InputError, with a
+    message that says what is wrong, for what is missing, unreadable or no log.
     """
     import io
 
     if isinstance(log, bytes):
-        return Source("<bytes>", io.BytesIO(log))
-    if isinstance(log, io.IOBase):
-        return Source(str(getattr(log, "name", "<stream>")), cast("IO[bytes]", log))
+        return Source("<bytes>", io.BytesIO(log), wrappers)
+    if isinstance(log, io.IOBase) and not isinstance(log, io.TextIOBase):
+        return Source(str(getattr(log, "name", "<stream>")), cast("IO[bytes]", log), wrappers)
     if isinstance(log, str | os.PathLike):
         name = os.fspath(log)
-        return Source("<stdin>", sys.stdin.buffer) if name == "-" else _open_file(name)
-    return Source("<lines>", io.BytesIO(b"".join(map(_encode_line, log))))
+        if name == "-":
+            return Source("<stdin>", sys.stdin.buffer, wrappers)
+        return Source(name, _open_file(name), wrappers)
+    return Source("<lines>", cast("IO[bytes]", _Lines(log)), wrappers)
+
+
+class _Lines:
+    """Lines (of which there may be no end yet) as a stream."""
+
+    def __init__(self, lines: Iterable[str | bytes]) -> None:
+        self._lines = iter(lines)
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        """Return whole lines of at least `size` bytes together, or what is left."""
+        parts: list[bytes] = []
+        length = 0
+        for line in self._lines:
+            parts.append(_encode_line(line))
+            length += len(parts[-1])
+            if length >= size:
+                break
+        return b"".join(parts)
 
 
 def _encode_line(line: str | bytes) -> bytes:
@@ -177,14 +235,15 @@ def _encode_line(line: str | bytes) -> bytes:
     return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _open_file(name: str) -> Source:
+def _open_file(name: str) -> IO[bytes]:
     try:
         mode = os.stat(name).st_mode
         if stat.S_ISDIR(mode):
             raise InputError(f"{name}: is a directory; name the log file in it")
-        if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not os.isatty(0)):
+        is_terminal = name in ("/dev/stdin", "/dev/tty", "/dev/fd/0")
+        if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not is_terminal):
             raise InputError(f"{name}: is a device or socket, not a log file")
-        return Source(name, open(name, "rb", buffering=0))
+        return open(name, "rb", buffering=0)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no such file") from error
     except PermissionError as error:
@@ -195,7 +254,7 @@ def _open_file(name: str) -> Source:
 
 def _refuse_binary(sample: bytes, name: str) -> None:
     """Refuse what is plainly no text. A log may begin with NUL bytes (truncated while being written)."""
-    text = sample.lstrip(b"\0")
+    text = re.sub(rb"\0+", b"\0", sample.strip(b"\0"))  # runs of NUL stand where a log was truncated
     odd = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in text) + text.count(0)
     if (sample and not text) or odd * 20 > len(text):
         raise InputError(f"{name}: looks binary, not like a log; unpack or convert it first")

@@ -1,4 +1,4 @@
-"""Time stamps as other programs print them, as seconds since an arbitrary origin (the same for all stamps of a kind)."""
+"""Time stamps as other programs print them, as seconds since an origin that all stamps of a kind share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import date
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 _SYSLOG = re.compile(r"([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?")
+_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 _EPOCH = re.compile(r"(\d{10})(\d*)")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SYSLOG_YEAR = 2000  # syslog prints no year; a leap year has all days
@@ -16,8 +17,8 @@ _UNIX_DAY = date(1970, 1, 1).toordinal()
 def seconds(text: str) -> float | None:
     """Return the time in `text`, or None if it is none.
 
-    Reads ``2026-01-01 10:00:00.123`` (also with T; a zone is ignored), ``Jan 01 10:00:00`` and digits since 1970 in
-    seconds or finer units.
+    Reads ``2026-01-01 10:00:00.123`` (also with T; a zone is ignored), ``Jan 01 10:00:00``, a bare ``10:00:00`` and
+    digits since 1970 in seconds or finer units.
     """
     if match := _DATE.match(text):
         year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
@@ -26,6 +27,9 @@ def seconds(text: str) -> float | None:
         year, month = _SYSLOG_YEAR, _MONTHS.index(match[1]) + 1
         day, hour, minute, second = (int(part) for part in match.groups()[1:5])
         fraction = match[6]
+    elif match := _CLOCK.match(text):
+        hour, minute, second = (int(part) for part in match.groups()[:3])
+        return hour * 3600 + minute * 60 + second + (float(f"0.{match[4]}") if match[4] else 0.0)
     elif match := _EPOCH.match(text):
         return _UNIX_DAY * 86400 + float(f"{match[1]}.{match[2] or 0}")
     else:

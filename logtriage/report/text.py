@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from logtriage.report.layout import Row
 
-_STYLES = {
+STYLES = {
     "plain": "", "dim": "dim", "key": "cyan", "strong": "bold",
     "good": "bold green", "warn": "bold yellow", "bad": "bold red",
 }  # fmt: skip
@@ -33,4 +33,4 @@ def _print_rows(rows: Iterable[Row], stream: IO[str]) -> None:
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
     for row in rows:
-        console.print(Text.assemble(*((text, _STYLES[style]) for style, text in row)))
+        console.print(Text.assemble(*((text, STYLES[style]) for style, text in row)))

@@ -1,0 +1,50 @@
+"""People post excerpts: a log cut around its root line keeps its verdict, one cut beside it never gets a confident other one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from logtriage import pipeline
+from tests.conftest import Case, cases
+
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
+
+LENGTHS = (5, 10, 20, 40)
+FAILED = [case for case in cases() if case.verdict["root_line"] and case.verdict["label"] != "unknown"]
+OUTCOMES = ("healthy", "incomplete", "unknown")
+SURE = 0.7
+
+
+def _root(case: Case, rules: RuleSet) -> tuple[list[bytes], int]:
+    """The lines of a log and the index of its root line."""
+    report = pipeline.analyze(case.log, rules=rules)
+    assert report.root is not None
+    return [row + b"\n" for row in case.log.read_bytes().split(b"\n")], report.lines[report.root.line].number - 1
+
+
+@pytest.mark.parametrize("case", FAILED, ids=lambda case: case.folder.name)
+def test_cut_around_the_root_line(case: Case, rules: RuleSet) -> None:
+    """5, 10, 20 and 40 lines around the root line give the same label and root line (an excerpt may know less of
+    the stage and the GPU: then the label may be less sure, or unknown, but never another failure)."""
+    rows, at = _root(case, rules)
+    wrong = []
+    for length in LENGTHS:
+        start = max(0, at - length // 2)
+        report = pipeline.analyze(b"".join(rows[start : start + length]), rules=rules)
+        text = report.lines[report.root.line].text if report.root else ""
+        if (report.label, text) != (case.verdict["label"], case.verdict["root_line"]):
+            wrong.append((length, report.label, report.verdict.confidence, text[:80]))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("case", FAILED, ids=lambda case: case.folder.name)
+def test_cut_without_the_root_line(case: Case, rules: RuleSet) -> None:
+    """What stands before the root line gives no failure; what stands after it none that is sure and another one."""
+    rows, at = _root(case, rules)
+    for part in (rows[:at], rows[at + 1 :]):
+        report = pipeline.analyze(b"".join(part), rules=rules)
+        sure = report.verdict.confidence >= SURE
+        assert report.label in (*OUTCOMES, case.verdict["label"]) or not sure, (report.label, report.verdict.rule)
