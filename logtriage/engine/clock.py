@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logtriage.records import Event, Line, Record, STAGES
+from logtriage.records import STAGES, Event, Line, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

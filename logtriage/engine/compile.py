@@ -6,120 +6,19 @@ In: a rules folder (and further folders of the user). Out: plain data, ready for
 from __future__ import annotations
 
 import hashlib
-import re
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import regex
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from logtriage._version import __version__
 from logtriage.engine import gates
-from logtriage.engine.schema import (
-    FactNames,
-    FlagAliases,
-    LabelFile,
-    LabelPart,
-    Rule,
-    SecretKind,
-    SecretKinds,
-    ServerLog,
-    Signature,
-    SignatureGroups,
-    Strict,
-    Wrappers,
-)
-from logtriage.engine.yaml_source import Document
+from logtriage.engine.rule_faults import cross_faults
+from logtriage.engine.rule_source import RuleSource
 from logtriage.errors import RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
-Model = TypeVar("Model", bound=Strict)
-
-
-class RuleSource:
-    """All rule files of a set of folders, validated one by one; `faults` grows and nothing is raised."""
-
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self.faults: list[str] = []
-        self.labels: dict[str, LabelFile] = {}
-        self.rules: list[tuple[str, Rule, Document, tuple[str | int, ...]]] = []
-        self.groups: dict[str, list[Signature]] = {}
-        self.facts: dict[str, str] = {}
-        self.log: ServerLog | None = None
-        self.flags: FlagAliases | None = None
-        self.secrets: list[SecretKind] = []
-        self.wrappers = Wrappers(wrappers=[])
-        for folder in folders:
-            self._read_folder(folder)
-
-    def _read_folder(self, folder: Path) -> None:
-        if not folder.is_dir():
-            self.faults.append(f"{folder}:1: is not a folder of rule files")
-            return
-        known = {
-            "signatures.yaml": self._read_groups,
-            "facts.yaml": self._read_facts,
-            "secrets.yaml": self._read_secrets,
-            "wrappers.yaml": self._read_wrappers,
-            "servers/sglang/log.yaml": self._read_log,
-            "servers/sglang/flags.yaml": self._read_flags,
-        }
-        for path in sorted(folder.rglob("*.yaml")):
-            name = path.relative_to(folder).as_posix()
-            known.get(name, self._read_label)(Document(path))
-
-    def _read_label(self, document: Document) -> None:
-        data = document.data
-        is_part = isinstance(data, dict) and "title" not in data
-        file: LabelFile | LabelPart | None
-        file = self._validate(document, LabelPart) if is_part else self._validate(document, LabelFile)
-        if file is None:
-            return
-        if file.label not in (document.path.stem, document.path.parent.name):
-            self.faults.append(document.fault(("label",), f"label {file.label!r} is not the file's or folder's name"))
-        if isinstance(file, LabelFile):
-            if file.label in self.labels:
-                self.faults.append(document.fault(("label",), f"label {file.label!r} has two heads"))
-            self.labels[file.label] = file
-        for index, rule in enumerate(file.rules):
-            self.rules.append((file.label, rule, document, ("rules", index)))
-
-    def _read_groups(self, document: Document) -> None:
-        file = self._validate(document, SignatureGroups)
-        self.groups |= file.groups if file else {}
-
-    def _read_facts(self, document: Document) -> None:
-        file = self._validate(document, FactNames)
-        self.facts |= {name: kind.type for name, kind in file.facts.items()} if file else {}
-
-    def _read_secrets(self, document: Document) -> None:
-        file = self._validate(document, SecretKinds)
-        self.secrets += file.kinds if file else []
-
-    def _read_wrappers(self, document: Document) -> None:
-        file = self._validate(document, Wrappers)
-        self.wrappers = self.wrappers.joined(file) if file else self.wrappers
-
-    def _read_log(self, document: Document) -> None:
-        self.log = self._validate(document, ServerLog) or self.log
-
-    def _read_flags(self, document: Document) -> None:
-        self.flags = self._validate(document, FlagAliases) or self.flags
-
-    def _validate(self, document: Document, model: type[Model]) -> Model | None:
-        self.faults += document.faults
-        if document.faults and document.data is None:
-            return None
-        try:
-            return model.model_validate(document.data)
-        except ValidationError as error:
-            for item in error.errors():
-                place = tuple(part for part in item["loc"] if part not in ("Hit", "str"))
-                where = ".".join(str(part) for part in place)
-                self.faults.append(document.fault(place, f"{where}: {item['msg']}"))
-            return None
+    from logtriage.engine.schema import LabelFile, Rule, Signature
 
 
 def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[str, Any]:
@@ -129,12 +28,11 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     """
     folders = list(folders)
     source = RuleSource(folders)
-    disabled = set(disable)
-    faults = source.faults + list(_cross_faults(source))
-    faults += [f"--disable: no rule {name!r}" for name in sorted(disabled - {r.id for _, r, _, _ in source.rules})]
+    disabled = {*disable, *(name for name, _ in source.disabled)}
+    faults = source.faults + list(cross_faults(source))
     if faults:
         raise RuleError(faults)
-    assert source.log is not None  # noqa: S101 - _cross_faults reports its absence
+    assert source.log is not None  # noqa: S101 - cross_faults reports its absence
     assert source.flags is not None  # noqa: S101
     table = _SignatureTable(source.groups)
     ready = {name for name, file in source.labels.items() if file.shows_while_ready}
@@ -254,57 +152,3 @@ def _by_gate(chosen: list[str], entries: list[tuple[str, str | None, str]], rout
         if routes[number] == "gate":
             lists[next(index for index, gate in enumerate(chosen) if gate in entry[0])].append(number)
     return lists
-
-
-def _cross_faults(source: RuleSource) -> Iterator[str]:
-    """Faults that no file shows alone: references to what does not exist, ids used twice, bad expressions."""
-    if source.log is None:
-        yield "rules:1: servers/sglang/log.yaml is missing"
-    if source.flags is None:
-        yield "rules:1: servers/sglang/flags.yaml is missing"
-    seen: dict[str, str] = {}
-    names = {name for _, rule, _, _ in source.rules for name in (rule.id, *rule.was)}
-    for label, rule, document, place in source.rules:
-        if label not in source.labels:
-            yield document.fault(("label",), f"no file gives label {label!r} a head")
-        if rule.id in seen:
-            yield document.fault((*place, "id"), f"rule id {rule.id!r} is used in {seen[rule.id]} too")
-        seen[rule.id] = document.fault((*place, "id"), "").rstrip(": ")
-        for target in rule.explained_by:
-            if target != "any" and target not in source.labels and target not in names:
-                yield document.fault((*place, "explained_by"), f"{target!r} is no label and no rule")
-        for name in rule.when:
-            if name not in source.facts and not name.startswith("--"):
-                yield document.fault((*place, "when"), f"fact {name!r} is not in facts.yaml")
-        for key, signatures in (("any", rule.any), ("with", rule.with_), ("unless", rule.unless)):
-            for index, signature in enumerate(signatures):
-                for message in _signature_faults(signature, source):
-                    yield document.fault((*place, key, index), message)
-
-
-def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]:
-    if signature.use is not None:
-        if signature.use not in source.groups:
-            yield f"no group {signature.use!r} in signatures.yaml"
-        return
-    if signature.regex is None:
-        return
-    try:
-        expression = regex.compile(signature.regex)
-    except regex.error as error:
-        yield f"not a regular expression: {error}"
-        return
-    for name in expression.groupindex:
-        if name not in source.facts:
-            yield f"named group {name!r} is not in facts.yaml"
-    try:
-        re.compile(signature.regex)
-    except re.error as error:
-        yield f"not a regular expression for Python's re: {error}"
-    if str(signature.anchor) not in _literal(signature.regex):
-        yield f"the regex does not contain its anchor {signature.anchor!r}"
-
-
-def _literal(expression: str) -> str:
-    """Undo the escapes of plain characters, so that an anchor can be looked for in a regex."""
-    return re.sub(r"\\([^A-Za-z0-9])", r"\1", expression)

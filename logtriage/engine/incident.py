@@ -62,7 +62,8 @@ def build(evidence: Evidence) -> Incident:
                 unexplained.append(other)
     troubles = tuple(_troubles(evidence, stop, outcomes))
     symptoms = [m for m in matches if m.strength == "symptom"]
-    endings = _take(symptoms, explained, lambda m: _ending_explained(m, root, stop, outcomes, troubles, symptoms, evidence))
+    known = _Known(root, stop, outcomes, troubles, symptoms)
+    endings = _take(symptoms, explained, lambda m: _ending_explained(m, known, evidence))
     supporting = tuple(m for m in matches if m.strength == "supporting" and not _after_stop(m, stop))
     explained.sort(key=lambda item: item.match.line)
     return Incident(
@@ -171,19 +172,22 @@ def _accounted(other: Match, root: Match, evidence: Evidence) -> str:
     return ""
 
 
-def _ending_explained(
-    match: Match,
-    root: Match | None,
-    stop: Match | None,
-    outcomes: Sequence[Match],
-    troubles: Sequence[int],
-    symptoms: Iterable[Match],
-    evidence: Evidence,
-) -> str:
+class _Known(Record):
+    """What may explain a symptom."""
+
+    root: Match | None
+    stop: Match | None
+    outcomes: Sequence[Match]
+    troubles: Sequence[int]
+    symptoms: Sequence[Match]
+
+
+def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     """Return what a symptom follows from: the root, an ordered stop, an unknown failure, or SGLang ending itself."""
-    if _after_stop(match, stop):
+    root = known.root
+    if _after_stop(match, known.stop):
         return "it follows an ordered stop"
-    if any(outcome.line > match.line and outcome is not stop for outcome in outcomes):
+    if any(outcome.line > match.line and outcome is not known.stop for outcome in known.outcomes):
         return "the server answered requests afterwards"
     if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
         return f"it follows from {root.label}"
@@ -192,9 +196,10 @@ def _ending_explained(
     if root is not None:
         return f"it belongs to {root.label}, which was printed later"
     if match.rule["label"] != "healthy":
-        if any(line < match.line for line in troubles):
+        if any(line < match.line for line in known.troubles):
             return "it follows from a failure that no rule knows"
-        if any(m.label == "healthy" and m.line < match.line and not m.rule.get("distributed") for m in symptoms):
+        own = (m for m in known.symptoms if m.label == "healthy" and not m.rule.get("distributed"))
+        if any(m.line < match.line for m in own):
             return "the server had begun to end itself"
     return ""
 

@@ -165,6 +165,12 @@ class SignatureGroups(Strict):
     groups: dict[KebabCase, list[Signature]]
 
 
+class Disabled(Strict):
+    """``disable.yaml`` in a folder of the user: ids of rules that are not wanted."""
+
+    disable: list[KebabCase]
+
+
 class FactKind(Strict):
     """A name that a rule's named group or condition may use, and its type."""
 
@@ -254,59 +260,3 @@ class Wrappers(Strict):
         """Return what is needed at run time."""
         unused = {"wrappers": {"__all__": {"example", "not_"}}}
         return self.model_dump(exclude=unused, exclude_none=True, exclude_defaults=True) | {"widths": self.widths}
-
-
-class Mark(Strict):
-    """A line that moves the stage clock of its rank."""
-
-    stage: Stage
-    any: list[Signature] = Field(min_length=1)
-
-
-class Source(Strict):
-    """A line that tells facts about the launch (GPU, versions) in its named groups."""
-
-    id: KebabCase
-    any: list[Signature] = Field(min_length=1)
-    gives: dict[str, str | int] = Field(default_factory=dict)
-    scale: dict[str, int] = Field(default_factory=dict)
-
-
-class Blame(Strict):
-    """A part of a traceback frame's path that names the component at work, and the flag that selects it."""
-
-    path: Text
-    component: Text
-    flag: str | None = None
-
-
-class Gpu(Strict):
-    """A GPU family: words that occur in its name, and its compute capability times ten."""
-
-    name: Text
-    sm: int
-
-
-class ServerLog(Strict):
-    """``rules/servers/<server>/log.yaml``: how this server's log is laid out."""
-
-    server: KebabCase
-    prefixes: list[Text]
-    marks: list[Mark]
-    sources: list[Source]
-    boundaries: list[Signature]
-    recognised_by: list[Text]
-    failures: list[Text]
-    busy: list[Text]
-    blame: list[Blame]
-    gpus: list[Gpu]
-
-
-class FlagAliases(Strict):
-    """``rules/servers/<server>/flags.yaml``: other spellings of a flag, and the names of modules that launch it."""
-
-    server: KebabCase
-    modules: list[Text]
-    commands: list[list[str]]
-    aliases: dict[str, str]
-    switches: list[str] = Field(default_factory=list)

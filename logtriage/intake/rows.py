@@ -28,12 +28,16 @@ MAX_REVERSED = 64 << 20
 _SAMPLE_BYTES = 1 << 20
 _PACKED = 1 << 20
 _MAX_JOINED = 4 << 20
-_BROKEN_ROWS, _BROKEN_SHARE = 5, 0.05
+_BROKEN_ROWS, _BROKEN_SHARE = 4, 0.05
+_RULER = 3  # different characters at most in a line that somebody drew
 _FALLS, _FALLS_PER_RISE = 3, 4
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?")
 _RECORD = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_OPENS = re.compile(r'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Traceback \(most|  File "')
+_OPENS = re.compile(
+    r'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Traceback \(most|  File "|'
+    r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?:: |$)"
+)
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -144,7 +148,7 @@ def _width(texts: Sequence[str], widths: Iterable[int]) -> int:
     widest = max(map(len, texts), default=0)
     if widest not in widths:
         return 0
-    full = sum(len(text) == widest for text in texts)
+    full = sum(len(text) == widest and len(set(text)) > _RULER for text in texts)
     return widest if full >= max(_BROKEN_ROWS, _BROKEN_SHARE * len(texts)) else 0
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import regex
 
 from logtriage import pipeline
-from logtriage.engine.compile import RuleSource, compile_rules
+from logtriage.engine.compile import compile_rules
+from logtriage.engine.rule_source import RuleSource
 from logtriage.engine.ruleset import TIME_LIMIT, RuleSet
 from logtriage.engine.schema import Hit, Miss, Rule
 from logtriage.errors import RuleError

@@ -1,0 +1,136 @@
+"""What is the cause and what only followed: the order of things, ranks, survived failures, several launches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from logtriage import pipeline
+from logtriage.records import Report
+
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
+
+ARGS = "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='/models/m', tp_size=2)"
+BEGIN = "[2026-01-01 10:00:20 TP{rank}] Load weight begin. avail mem=90.00 GB"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB"
+READY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
+SERVED = '[2026-01-01 10:06:00] INFO:     127.0.0.1:5000 - "POST /generate HTTP/1.1" 200 OK'
+SIGQUIT = "[2026-01-01 10:01:01] Received sigquit from a child process. It usually means the child failed."
+
+
+def crash(time: str, rank: str, *rows: str) -> list[str]:
+    """A scheduler's traceback at a time, ending with the given rows."""
+    return [
+        f"[2026-01-01 {time}{rank}] Scheduler hit an exception: Traceback (most recent call last):",
+        '  File "/a/sglang/srt/managers/scheduler.py", line 3, in run_scheduler_process',
+        *rows,
+        "",
+    ]
+
+
+LOADING = '  File "/a/sglang/srt/model_loader/loader.py", line 9, in load_weights'
+GLOO = "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4000"
+
+
+def judge(rules: RuleSet, *rows: str) -> Report:
+    return pipeline.analyze([*rows], rules=rules)
+
+
+def test_the_earliest_failure_is_the_root_whatever_the_order_of_lines(rules: RuleSet) -> None:
+    """By time, not by place: rank 1 failed a second earlier although it printed later."""
+    rows = [ARGS, *(BEGIN.format(rank=rank) for rank in (0, 1))]
+    rows += crash(
+        "10:01:00",
+        " TP0",
+        '  File "/a/b.py", line 1, in f',
+        "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge",
+    )
+    rows += crash("10:00:59", " TP1", LOADING, OOM)
+    report = judge(rules, *rows, SIGQUIT)
+    assert report.label == "oom-weight-load"
+    assert report.root is not None
+    assert report.events[report.lines[report.root.line].event].rank == "TP1"
+    assert len(report.incident.unexplained) == 1
+    assert report.verdict.confidence < 0.9
+
+
+def test_a_lost_partner_yields_to_the_rank_that_failed(rules: RuleSet) -> None:
+    """A connection error printed first is an effect of the failure that another rank prints within two seconds."""
+    rows = [ARGS, *(BEGIN.format(rank=rank) for rank in (0, 1))]
+    rows += crash("10:01:00", " TP0", GLOO) + crash("10:01:01", " TP1", LOADING, OOM)
+    report = judge(rules, *rows, SIGQUIT, "Killed")
+    assert report.label == "oom-weight-load"
+    assert report.incident.unexplained == ()
+
+
+def test_the_first_cause_of_a_chain(rules: RuleSet) -> None:
+    """The wrapper at the end of the chain, with its memory advice, is part of the same error."""
+    rows = [ARGS, BEGIN.format(rank=0)]
+    rows += crash(
+        "10:01:00", " TP0", "nvcc fatal   : Unsupported gpu architecture 'compute_120a'", "",
+        "During handling of the above exception, another exception occurred:", "",
+        "Traceback (most recent call last):", '  File "/a/sglang/srt/x.py", line 5, in capture',
+        "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "Possible solutions:", "1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)",
+    )  # fmt: skip
+    report = judge(rules, *rows)
+    assert report.label == "cuda-toolkit-mismatch"
+    assert report.incident.unexplained == ()
+
+
+def test_a_failure_that_was_survived(rules: RuleSet) -> None:
+    """What the launch went on from is no failure: the ready line comes later, or the rank reached a later stage."""
+    failed = crash("10:00:30", "", LOADING, OOM)
+    assert judge(rules, ARGS, BEGIN.format(rank=0), *failed, READY, SERVED).label == "healthy"
+    assert judge(rules, ARGS, BEGIN.format(rank=0), *failed).label == "oom-weight-load"
+
+
+def test_ready_and_then_dead(rules: RuleSet) -> None:
+    """A server that was ready and then died has failed."""
+    serving = '  File "/a/sglang/srt/managers/scheduler.py", line 9, in event_loop_overlap'
+    report = judge(rules, ARGS, READY, SERVED, *crash("10:07:00", "", serving, OOM), SIGQUIT, "Killed")
+    assert report.label == "oom-runtime"
+
+
+def test_an_ordered_stop_explains_what_follows(rules: RuleSet) -> None:
+    """After SIGTERM a crashed child, a kill and even an exception are the stop, not a failure."""
+    stop = "[2026-01-01 10:07:00] SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
+    child = "[2026-01-01 10:07:01] Subprocess scheduler_0 (pid=782) crashed with exit code -15. Triggering SIGQUIT"
+    rows = [stop, child, *crash("10:07:02", "", "RuntimeError: CUDA error: an illegal memory access was encountered")]
+    assert judge(rules, ARGS, READY, SERVED, *rows, "Killed").label == "healthy"
+    assert judge(rules, ARGS, *rows, "Killed").label == "incomplete"
+
+
+def test_the_last_launch_with_an_outcome_is_judged(rules: RuleSet) -> None:
+    """Restarts in one log: earlier launches are only mentioned, and so is a last one that has come to nothing yet."""
+    first = [ARGS, BEGIN.format(rank=0), *crash("10:01:00", "", LOADING, OOM), "Killed"]
+    second = [row.replace("10:0", "11:0") for row in (ARGS, BEGIN.format(rank=0), READY, SERVED)]
+    report = judge(rules, *first, *second)
+    assert (report.label, report.launches) == ("healthy", 2)
+    assert judge(rules, *second, *first).label == "oom-weight-load"
+    third = [row.replace("10:0", "12:0") for row in (ARGS, BEGIN.format(rank=0))]
+    report = judge(rules, *first, *second, *third)
+    assert report.label == "healthy"
+    assert any("no outcome yet" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("notice", ["Killed", "run.sh: line 9: 4711 Killed  python3 -m sglang.launch_server --tp 2"])
+def test_killed_after_an_unknown_failure_is_unknown(rules: RuleSet, notice: str) -> None:
+    """SGLang kills itself after every failure, so a kill after a traceback that no rule knows proves nothing."""
+    rows = crash("10:01:00", "", "FrobnicationError: the frobnicator is out of phase")
+    report = judge(rules, ARGS, BEGIN.format(rank=0), *rows, SIGQUIT, notice)
+    assert report.label == "unknown"
+    assert report.root is not None
+    assert "Frobnication" in report.lines[report.root.line].text
+
+
+def test_a_fact_of_the_caller_beats_the_log(rules: RuleSet) -> None:
+    """`[12]` means a toolkit that is too old on SM120, another architecture's kernel elsewhere, and no verdict unknown."""
+    log = b"RuntimeError: No supported CUDA architectures found for major versions [12].\n"
+    labels = [
+        pipeline.analyze(log, rules=rules, options=pipeline.Options(facts=facts)).label
+        for facts in ({"sm": 120}, {"sm": 90}, {})
+    ]
+    assert labels == ["cuda-toolkit-mismatch", "arch-unsupported-kernel", "unknown"]
