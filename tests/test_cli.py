@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from logtriage import resources
+from logtriage.workbench import laws
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "corpus" / "recorded"
@@ -184,6 +186,38 @@ def test_user_rules(run: Any, tmp_path: Path) -> None:
     done = run("analyze", "a.log", "--rules", "mine")
     assert done.returncode == 2
     assert done.stderr.count("host-resources.yaml:2") >= 4
+
+
+def test_a_rule_can_be_disabled(run: Any, tmp_path: Path) -> None:
+    """`disable:` in a folder of the user switches a built-in rule off; an unknown id is a fault with its line."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "disable.yaml").write_text("disable:\n  - shell-says-killed\n")
+    (tmp_path / "a.log").write_text("bash: line 14: 48326 Killed\n")
+    assert "killed-unexplained" in run("analyze", "a.log").stdout
+    assert "shell-says-killed" not in run("analyze", "a.log", "--rules", "mine").stdout
+    (folder / "disable.yaml").write_text("disable:\n  - no-such-rule\n")
+    done = run("analyze", "a.log", "--rules", "mine")
+    assert (done.returncode, "disable.yaml:2: no rule 'no-such-rule'" in done.stderr) == (2, True)
+
+
+def test_a_drafted_rule_works(run: Any, tmp_path: Path) -> None:
+    """`rules new` prints a file that passes the rule test as it is, and fires on a line with other numbers."""
+    (tmp_path / "a.log").write_text(
+        "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m')\n"
+        "[2026-01-01 10:00:01] Frobnicator 7 at 127.0.0.1:3000 can't read /var/frob/7.bin after 12.5 s\n"
+    )
+    done = run("rules", "new", "--from", "a.log:2", "--label", "host-resources")
+    assert done.returncode == 0
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "host-resources.yaml").write_text(done.stdout)
+    (tmp_path / "b.log").write_text("Frobnicator 12 at 127.0.0.1:4000 can't read /tmp/x/y after 3 s\n")
+    checked = laws.check([resources.rules_folder(), folder], examples=True, within=folder)
+    assert (checked.looked_at["hits"], checked.faults) == (1, [])
+    assert "(host-resources, supporting)" in run("explain", "b.log:1", "--rules", "mine").stdout
+    assert run("rules", "new", "--from", "a.log:2", "--label", "nonsense").returncode == 2
+    assert run("rules", "new", "--from", "a.log", "--label", "host-resources").returncode == 2
 
 
 def test_explain(run: Any) -> None:

@@ -50,6 +50,31 @@ def test(folders: tuple[str, ...]) -> int:
     return _check(folders, examples=True)
 
 
+@command.command(
+    "new", epilog="Example: logtriage rules new --from run.log:4127 --label oom-host > my-rules/oom-host.yaml"
+)
+@click.option("--from", "place", required=True, metavar="LOG:LINE", help="The line that the rule is to know.")
+@click.option("--label", required=True, help="The label that the rule is to give.")
+@_DIRS
+def new(place: str, label: str, folders: tuple[str, ...]) -> int:
+    """Print the first draft of a rule for a line of a log: a file for a folder of yours."""
+    from logtriage.redact import Redactor
+    from logtriage.workbench import explain, new_rule
+
+    rules = pipeline.load_rules(rule_folders(folders))
+    path, _, number = place.rpartition(":")
+    if not path or not number.isdigit():
+        raise click.BadParameter("give a log and a line, such as run.log:4127", param_hint="--from")
+    if label not in rules.labels:
+        raise click.BadParameter(f"no label {label!r}; `logtriage rules list` shows them", param_hint="--label")
+    line = explain.explain_line(path, int(number), rules, pipeline.Options())[-1].line
+    redact = Redactor(rules.secrets)
+    is_frame = line.role == "frame"
+    message = redact.text(line.text[line.start :])
+    click.echo(new_rule.render(label, message if is_frame else message.strip(), on_frame=is_frame), nl=False)
+    return exit_codes.HEALTHY
+
+
 def _check(folders: tuple[str, ...], *, examples: bool) -> int:
     from logtriage.workbench import laws
 
