@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint bench evaluate format clean
 
 demo: $(VENV)/ready
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
@@ -23,12 +23,15 @@ lint: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python tools/bench.py $(ARGS)
 
+evaluate: $(VENV)/ready
+	$(BIN)/logtriage evaluate corpus
+
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist rules/compiled.json
+	rm -rf $(VENV) build dist rules/compiled.json rules/compiled-server.json
 
 # The environment: this package, editable, with what its tests and checks need.
 $(VENV)/ready: pyproject.toml tools/hatch_build.py

@@ -123,7 +123,16 @@ def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> Rule
 
         compiled = compile_rules([resources.rules_folder()])
         resources.cache_rules(compiled)
-    return RuleSet(compiled, linted=True)
+    return RuleSet(compiled, linted=True, server=_server_knowledge)
+
+
+def _server_knowledge() -> dict[str, Any]:
+    known = resources.server_knowledge()
+    if known is None:  # the cache folder cannot be written
+        from logtriage.engine.compile import compile_rules
+
+        known = compile_rules([resources.rules_folder()])["server"]
+    return known
 
 
 def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
@@ -186,6 +195,8 @@ def _judge_launches(
         matches=[found for found in reading.matched.matches if events[found.event].launch in chosen],
         marks=[mark for mark in reading.clock.marks if mark.launch in chosen],
         covered=reading.matched.covered,
+        fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
+        troubles=rules.troubles,
     )
     found = incident.build(evidence)
     decided = verdict.decide(

@@ -28,7 +28,10 @@ def rules_folder() -> Path:
 
 
 def shipped_rules() -> dict[str, Any] | None:
-    """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time."""
+    """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time.
+
+    The knowledge about servers is no part of them: see `server_knowledge`.
+    """
     return _load(os.path.join(_IN_WHEEL, "compiled.json"))
 
 
@@ -37,17 +40,32 @@ def cached_rules() -> dict[str, Any] | None:
     return _load(_cache_file())
 
 
+def server_knowledge() -> dict[str, Any] | None:
+    """Return the part of the compiled rules that only advice needs, shipped or compiled earlier, or None."""
+    return _load(os.path.join(_IN_WHEEL, "compiled-server.json")) or _load(_server_part(_cache_file()))
+
+
 def cache_rules(compiled: dict[str, Any]) -> None:
     """Keep compiled rules for the next start; silently not where the cache folder cannot be written."""
-    target = _cache_file()
-    temporary = f"{target}.{os.getpid()}.tmp"  # another process may be doing the same
     try:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(compiled, file, ensure_ascii=False, separators=(",", ":"))
-        os.replace(temporary, target)
+        os.makedirs(_cache_folder(), exist_ok=True)
+        write_rules(compiled, _cache_file())
     except OSError:
         return
+
+
+def write_rules(compiled: dict[str, Any], target: str) -> None:
+    """Write compiled rules to `target` and the knowledge about servers to a file beside it. Raises OSError."""
+    rules = {name: part for name, part in compiled.items() if name != "server"}
+    for path, part in ((_server_part(target), compiled["server"]), (target, rules)):
+        temporary = f"{path}.{os.getpid()}.tmp"  # another process may be doing the same
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(part, file, ensure_ascii=False, separators=(",", ":"))
+        os.replace(temporary, path)
+
+
+def _server_part(path: str) -> str:
+    return f"{path.removesuffix('.json')}-server.json"
 
 
 def _folder() -> str:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from logtriage import pipeline
 from logtriage.errors import InputError
-from logtriage.intake import compression, rows
+from logtriage.intake import compression, printed, rows
 from logtriage.intake import source as intake_source
 from logtriage.intake.source import open_source
 from logtriage.intake.wrappers import detect
@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.records import Report
+
+WRAPPED = {
+    "healthy-docker-compose-banner": ("compose",),
+    "oom-shuffle-gptoss-elided": (),
+    "supervisor-restarts-wrong-flag": ("syslog",),
+}
+"""Logs of the corpus that are wrapped as they stand, with their wrappers (fences have no name)."""
 
 Wrap = Callable[[list[str]], list[str]]
 
@@ -217,7 +224,11 @@ def test_a_healthy_log_stays_healthy(rules: RuleSet, name: str) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.folder.name)
 def test_a_bare_log_is_left_alone(case: Case, rules: RuleSet) -> None:
     """Nothing in a log that nothing wraps is taken for a wrapper."""
-    assert detect(_lines(case)[: rows.SAMPLE_ROWS], rules.wrappers).names == ()
+    names = detect(_lines(case)[: printed.SAMPLE_ROWS], rules.wrappers).names
+    if case.folder.name in WRAPPED:
+        assert names == WRAPPED[case.folder.name]
+        return
+    assert names == ()
     report = pipeline.analyze(case.log, rules=rules)
     assert {line.body for line in report.lines} == {0}
     assert not any(line.role == "fence" for line in report.lines)
@@ -479,7 +490,7 @@ def test_newest_record_first_with_upright_tracebacks(rules: RuleSet) -> None:
 
 def test_a_huge_newest_first_log_is_not_turned(monkeypatch: pytest.MonkeyPatch, rules: RuleSet) -> None:
     """Above the limit a note tells what to do."""
-    monkeypatch.setattr(rows, "MAX_REVERSED", 100)
+    monkeypatch.setattr(printed, "MAX_REVERSED", 100)
     lines = [f"[2026-01-01 10:00:{second:02d}] x" for second in range(50, 0, -1)]
     report = pipeline.analyze(_data(lines), rules=rules)
     assert "sort it by time" in report.notes[0]
@@ -569,9 +580,9 @@ def test_block_size_changes_nothing(rules: RuleSet, form: str, pieces: list[str]
     """One report for one log, wrapped or compressed, whatever the size of the blocks that it is read in."""
     data = FORMS[form](pieces)
     whole = _analyzed(data, rules)
-    block, packed = intake_source.BLOCK, rows._PACKED
+    block, packed = intake_source.BLOCK, rows.PACKED
     try:
-        intake_source.BLOCK, rows._PACKED = size, size
+        intake_source.BLOCK, rows.PACKED = size, size
         assert _analyzed(data, rules) == whole
     finally:
-        intake_source.BLOCK, rows._PACKED = block, packed
+        intake_source.BLOCK, rows.PACKED = block, packed

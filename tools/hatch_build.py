@@ -1,8 +1,7 @@
-"""Build hook: compiles the rule files into ``rules/compiled.json``, which the wheel ships."""
+"""Build hook: compiles the rule files into ``rules/compiled.json`` and ``rules/compiled-server.json``, which the wheel ships."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,8 @@ class CompileRules(BuildHookInterface):  # type: ignore[type-arg]
         sys.path.insert(0, str(root))
         try:
             from logtriage.engine.compile import compile_rules
+            from logtriage.resources import write_rules
 
-            compiled = compile_rules([root / "rules"])
+            write_rules(compile_rules([root / "rules"]), str(root / "rules" / "compiled.json"))
         finally:
             sys.path.remove(str(root))
-        text = json.dumps(compiled, ensure_ascii=False, separators=(",", ":"))
-        (root / "rules" / "compiled.json").write_text(text, encoding="utf-8")

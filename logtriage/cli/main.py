@@ -18,6 +18,7 @@ COMMANDS = {
     "analyze": ("analyze", "Say what went wrong first in the log of an SGLang launch."),
     "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
     "rules": ("rules", "List, lint and test the rules."),
+    "evaluate": ("evaluate", "Compare the verdicts on a corpus with those that stand beside its logs."),
     "schema": ("schema", "Print the JSON schema of the report."),
 }
 """Each command's module and its one-line help, which is shown without importing the module."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from logtriage.engine.ruleset import Hit, RuleSet
 
+_STARTS = ("args", "init", "weight-load")
 _FOR_ALL_RANKS = ("args", "warmup", "serving")
 
 
@@ -44,15 +45,19 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
     placed: list[Event] = []
     launch, progressed = 0, False
     latest: dict[str, Mark] = {}
+    died: set[str] = set()
     file = 0
     for event in events:
         found = [(at, hit) for at in range(event.first, event.last + 1) for hit in hits.get(at, ())]
         opens = any(hit.signature in boundaries for _, hit in found)
-        if lines[event.first].file != file or (opens and progressed):
+        again = event.rank in died and any(stage_of.get(hit.signature) in _STARTS for _, hit in found)
+        if lines[event.first].file != file or (opens and progressed) or again:
             file = lines[event.first].file
-            launch, progressed, latest = launch + bool(placed), False, {}
+            launch, progressed, latest, died = launch + bool(placed), False, {}, set()
         placed.append(event._replace(stage=_stage(event.rank, latest), launch=launch))
         progressed = progressed or event.traceback is not None
+        if is_fatal(event, lines, rules):
+            died.add(event.rank)
         for at, hit in found:
             progressed = progressed or hit.signature in ends
             if stage := stage_of.get(hit.signature):
@@ -62,6 +67,11 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
                 latest["*"] = mark
                 progressed = progressed or stage != "args"
     return Clock(placed, marks, launch + 1)
+
+
+def is_fatal(event: Event, lines: Sequence[Line], rules: RuleSet) -> bool:
+    """Return whether a record says that its process ends with it."""
+    return event.traceback is not None and any(word in lines[event.first].text for word in rules.log["fatal"])
 
 
 def _stage(rank: str, latest: Mapping[str, Mark]) -> str | None:

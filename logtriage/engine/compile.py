@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from logtriage.engine.schema import LabelFile, Rule, Signature
+    from logtriage.engine.schema_knowledge import FlagFile, KernelFile
 
 
 def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[str, Any]:
@@ -34,10 +35,10 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         raise RuleError(faults)
     assert source.log is not None  # noqa: S101 - cross_faults reports its absence
     assert source.flags is not None  # noqa: S101
+    assert source.kernels is not None  # noqa: S101
     table = _SignatureTable(source.groups)
-    ready = {name for name, file in source.labels.items() if file.shows_while_ready}
     rules = [
-        {**_compile_rule(label, rule, table), "shows_while_ready": label in ready}
+        _compile_rule(label, rule, table, source.labels[label])
         for label, rule, _, _ in source.rules
         if rule.id not in disabled
     ]
@@ -67,15 +68,30 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "sources": sources,
             "boundaries": boundaries,
             "recognised_by": log.recognised_by,
+            "fatal": log.fatal,
+            "troubles": log.troubles,
             "blame": [[item.path, item.component, item.flag] for item in log.blame],
             "gpus": [[item.name, item.sm] for item in log.gpus],
         },
         "wrappers": source.wrappers.compiled(),
-        "flags": source.flags.model_dump(exclude={"server"}),
+        "flags": source.flags.model_dump(include=_LAUNCH),
+        "server": _server(source.flags, source.kernels),
         "secrets": [
             kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)
             for kind in source.secrets
         ],
+    }
+
+
+_LAUNCH = {"modules", "commands", "aliases", "switches"}
+
+
+def _server(flags: FlagFile, kernels: KernelFile) -> dict[str, Any]:
+    """What only advice needs; it is kept apart from the rest, so that reading a log need not load it."""
+    return {
+        "aliases": flags.aliases,
+        **flags.model_dump(exclude={"server", *_LAUNCH}, exclude_unset=True, by_alias=True),
+        **kernels.model_dump(exclude_unset=True, by_alias=True),
     }
 
 
@@ -112,7 +128,7 @@ class _SignatureTable:
         return self._numbers[entry]
 
 
-def _compile_rule(label: str, rule: Rule, table: _SignatureTable) -> dict[str, Any]:
+def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFile) -> dict[str, Any]:
     plain = rule.model_dump(
         include={
             "id", "summary", "strength", "strength_if_unknown", "stages", "implies", "blocks",
@@ -124,6 +140,7 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable) -> dict[str, A
     when = {name: test.model_dump(exclude_none=True, by_alias=True) for name, test in rule.when.items()}
     return {
         **plain,
+        **head.model_dump(include={"shows_while_ready", "passes_when_served", "platforms"}, exclude_defaults=True),
         "label": label,
         "any": table.flat(rule.any),
         "with": [[table.alternatives(item), item.scope] for item in rule.with_],

@@ -19,7 +19,6 @@ NEAR_SECONDS = 2.0
 NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
 
-_TROUBLE = re.compile(r"\b(?:[A-Z]\w*(?:Error|Exception)|ERROR|FATAL|fatal error|error|fatal)\b\s*:", re.ASCII)
 _LAST_LINES = 30
 
 
@@ -31,6 +30,8 @@ class Evidence(Record):
         own_events: indexes of the launch's events, in order.
         matches, marks: those of the launch.
         covered: lines that harmless rules take out of the evidence.
+        fatal: events that say that their process ends with them.
+        troubles: what looks like trouble where no rule knows better.
     """
 
     lines: Sequence[Line]
@@ -39,6 +40,8 @@ class Evidence(Record):
     matches: Sequence[Match]
     marks: Sequence[Mark]
     covered: set[int]
+    fatal: set[int]
+    troubles: re.Pattern[str]
 
 
 def build(evidence: Evidence) -> Incident:
@@ -104,6 +107,8 @@ def _survived(match: Match, evidence: Evidence, outcomes: Iterable[Match]) -> st
     ready = [m for m in outcomes if m.rule["id"] == "server-ready" and m.line > match.line]
     if ready:
         return "the server became ready afterwards"
+    if match.event in evidence.fatal:
+        return ""
     for mark in evidence.marks:
         if mark.line <= match.line or mark.time is None or event.time is None or mark.rank != event.rank:
             continue
@@ -149,7 +154,7 @@ def _is_near(first: Match, other: Match, evidence: Evidence) -> bool:
     one, two = evidence.events[first.event].time, evidence.events[other.event].time
     if one is not None and two is not None:
         return abs(two - one) <= NEAR_SECONDS
-    return abs(evidence.lines[other.line].number - evidence.lines[first.line].number) <= NEAR_LINES
+    return abs(evidence.lines[other.line].row - evidence.lines[first.line].row) <= NEAR_LINES
 
 
 def _is_later(one: Match, other: Match, evidence: Evidence) -> bool:
@@ -187,8 +192,11 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     root = known.root
     if _after_stop(match, known.stop):
         return "it follows an ordered stop"
-    if any(outcome.line > match.line and outcome is not known.stop for outcome in known.outcomes):
+    later = any(outcome.line > match.line and outcome is not known.stop for outcome in known.outcomes)
+    if later and match.rule.get("passes_when_served"):
         return "the server answered requests afterwards"
+    if any(outcome.line > match.line and outcome.rule["id"] == "server-ready" for outcome in known.outcomes):
+        return "a server became ready afterwards"
     if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
         return f"it follows from {root.label}"
     if root is not None and match.line < root.line and "any" not in match.rule.get("explained_by", ()):
@@ -210,16 +218,18 @@ def _troubles(evidence: Evidence, stop: Match | None, outcomes: Sequence[Match])
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
     """
     known = {m.event for m in evidence.matches if m.strength in ("decisive", "harmless", "outcome")}
-    known |= {m.event for m in evidence.matches if m.rule.get("distributed")}
+    known |= {m.event for m in evidence.matches if m.strength == "symptom" and m.rule.get("distributed")}
+    ready = max((m.line for m in outcomes if m.rule["id"] == "server-ready"), default=-1)
     survived = max((m.line for m in outcomes if m is not stop), default=-1)
-    serves = survived >= 0 and not any(m.strength == "symptom" and m.line > survived for m in evidence.matches)
+    dying = any(m.strength == "symptom" and m.label == "healthy" and m.line > ready for m in evidence.matches)
     for number in evidence.own_events:
         event = evidence.events[number]
         if stop is not None and event.first > stop.line:
             return
-        if number in known or event.last < survived:
+        fatal = number in evidence.fatal
+        if number in known or event.last < (ready if fatal else survived):
             continue
-        if serves and event.traceback is None:
+        if survived >= 0 and not dying and event.traceback is None:
             continue  # an error line of a server that goes on is a matter of one request
         at = _error_line(event, evidence)
         if at is not None and at not in evidence.covered:
@@ -233,9 +243,9 @@ def _error_line(event: Event, evidence: Evidence) -> int | None:
         return raised[-1] if raised else event.traceback
     newest = evidence.lines[evidence.events[evidence.own_events[-1]].last]
     first = evidence.lines[event.first]
-    if first.file == newest.file and first.number > newest.number - _LAST_LINES:
+    if first.file == newest.file and first.row > newest.row - _LAST_LINES:
         for at in range(event.first, event.last + 1):
             line = evidence.lines[at]
-            if line.role in ("text", "message") and _TROUBLE.search(line.text, line.start):
+            if line.role in ("text", "message") and evidence.troubles.search(line.text[line.start :]):
                 return at
     return None

@@ -72,7 +72,8 @@ def match(
             span = (start + hit.start, start + hit.end)
             matches.append(Match(rule, at, lines[at].event, span, strength, captured))
     covered = _covered(matches, lines, events)
-    kept, dropped = _uncover(_one_per_event(matches), covered)
+    kept, dropped = _uncover(matches, covered)
+    kept = _one_per_event(kept)
     kept.sort(key=lambda item: (item.line, item.rule["id"]))
     return Matched(kept, near + dropped, set(covered))
 
@@ -134,6 +135,9 @@ def _judge(
         return conditions.describe(rule["when"], facts), strength
     if answer is None or (stages and event.stage is None):
         strength = rule.get("strength_if_unknown", "supporting")
+    platforms = rule.get("platforms")
+    if platforms and strength == "decisive" and facts.get("platform") not in (None, *platforms):
+        strength = "supporting"  # what this label means cannot happen on this platform
     return "", strength
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import regex
 
+from logtriage.engine import schema_knowledge
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,6 +22,9 @@ def cross_faults(source: RuleSource) -> Iterator[str]:
         yield "rules:1: servers/sglang/log.yaml is missing"
     if source.flags is None:
         yield "rules:1: servers/sglang/flags.yaml is missing"
+    if source.kernels is None:
+        yield "rules:1: servers/sglang/kernels.yaml is missing"
+    yield from _knowledge_faults(source)
     ids = {rule.id for _, rule, _, _ in source.rules}
     for index, (name, document) in enumerate(source.disabled):
         if name not in ids:
@@ -42,6 +47,18 @@ def cross_faults(source: RuleSource) -> Iterator[str]:
             for index, signature in enumerate(signatures):
                 for message in _signature_faults(signature, source):
                     yield document.fault((*place, key, index), message)
+
+
+def _knowledge_faults(source: RuleSource) -> Iterator[str]:
+    if source.flags is None or source.kernels is None:
+        return
+    blocks = {
+        rule.blocks["kernels"]: document.fault((*place, "blocks"), "")
+        for _, rule, document, place in source.rules
+        if "kernels" in rule.blocks
+    }
+    flags_at, kernels_at = source.knowledge["flags"], source.knowledge["kernels"]
+    yield from schema_knowledge.cross_faults(source.flags, flags_at, source.kernels, kernels_at, blocks)
 
 
 def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]:

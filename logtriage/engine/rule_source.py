@@ -19,7 +19,8 @@ from logtriage.engine.schema import (
     Strict,
     Wrappers,
 )
-from logtriage.engine.schema_server import FlagAliases, ServerLog
+from logtriage.engine.schema_knowledge import FlagFile, KernelFile
+from logtriage.engine.schema_server import ServerLog
 from logtriage.engine.yaml_source import Document
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ class RuleSource:
         self.groups: dict[str, list[Signature]] = {}
         self.facts: dict[str, str] = {}
         self.log: ServerLog | None = None
-        self.flags: FlagAliases | None = None
+        self.flags: FlagFile | None = None
+        self.kernels: KernelFile | None = None
+        self.knowledge: dict[str, Document] = {}
         self.secrets: list[SecretKind] = []
         self.disabled: list[tuple[str, Document]] = []
         self.wrappers = Wrappers(wrappers=[])
@@ -58,6 +61,7 @@ class RuleSource:
             "wrappers.yaml": self._read_wrappers,
             "servers/sglang/log.yaml": self._read_log,
             "servers/sglang/flags.yaml": self._read_flags,
+            "servers/sglang/kernels.yaml": self._read_kernels,
         }
         for path in sorted(folder.rglob("*.yaml")):
             name = path.relative_to(folder).as_posix()
@@ -103,7 +107,12 @@ class RuleSource:
         self.log = self._validate(document, ServerLog) or self.log
 
     def _read_flags(self, document: Document) -> None:
-        self.flags = self._validate(document, FlagAliases) or self.flags
+        self.flags = self._validate(document, FlagFile) or self.flags
+        self.knowledge["flags"] = document
+
+    def _read_kernels(self, document: Document) -> None:
+        self.kernels = self._validate(document, KernelFile) or self.kernels
+        self.knowledge["kernels"] = document
 
     def _validate(self, document: Document, model: type[Model]) -> Model | None:
         self.faults += document.faults

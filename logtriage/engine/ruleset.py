@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 TIME_LIMIT = 0.25
 """Seconds that a user's regular expression may take on one line; it counts as no hit if it takes longer."""
@@ -26,9 +26,16 @@ class RuleSet:
 
     `linted` rules (the built-in ones, whose expressions the tests try on hostile text) are searched with the standard
     library's `re`, which starts faster than `regex`; rules of a user are searched with `regex` and a time limit.
+    `server` reads what only advice needs, where `compiled` does not hold it.
     """
 
-    def __init__(self, compiled: dict[str, Any], *, linted: bool = False) -> None:
+    def __init__(
+        self,
+        compiled: dict[str, Any],
+        *,
+        linted: bool = False,
+        server: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
         self.digest: str = compiled["digest"]
         self.labels: dict[str, dict[str, Any]] = compiled["labels"]
         self.rules: list[dict[str, Any]] = compiled["rules"]
@@ -36,7 +43,10 @@ class RuleSet:
         self.flags: dict[str, Any] = compiled["flags"]
         self.secrets: list[dict[str, Any]] = compiled["secrets"]
         self.gates: list[str] = compiled["gates"]
+        self.troubles = re.compile("|".join(f"(?:{pattern})" for pattern in self.log["troubles"]), re.ASCII)
         self.wrappers: dict[str, Any] = compiled["wrappers"]
+        self._server: dict[str, Any] | None = compiled.get("server")
+        self._read_server = server
         self._facts: dict[str, str] = compiled["facts"]
         self._signatures: list[list[Any]] = compiled["signatures"]
         self._by_gate: list[list[int]] = compiled["by_gate"]
@@ -44,6 +54,13 @@ class RuleSet:
         self._kept: list[int] = compiled["kept"]
         self._expressions: dict[int, Any] = {}
         self._linted = linted
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """The knowledge about the server's flags and kernels; read when it is first asked for."""
+        if self._server is None:
+            self._server = self._read_server() if self._read_server else {}
+        return self._server
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a message (the line without its prefix)."""

@@ -149,6 +149,8 @@ class LabelFile(Strict):
     decides: str | None = None
     remedy: Remedy | None = None
     shows_while_ready: bool = False
+    passes_when_served: bool = False
+    platforms: list[str] = Field(default_factory=list)
     rules: list[Rule] = Field(default_factory=list)
 
 
@@ -209,13 +211,15 @@ class Wrapper(Strict):
     used where the line has no time of its own, ``stream`` and ``partial`` tell that a line goes on in the next one of
     its stream (then `partial` is a phrase that every such line holds). Kind ``json``: `message` and `time` are keys of
     the object, and a message of `splits_at` bytes or more without a line feed goes on. Kind ``fence``: the line is no
-    part of the log. `share`: part of a log's lines that it must fit; 0 undoes it wherever it stands.
+    part of the log. `share`: part of a log's lines that it must fit; 0 undoes it wherever it stands. `holds`: a phrase
+    that every wrapped line holds; it spares looking further.
     """
 
     name: KebabCase
     kind: Literal["prefix", "json", "fence"]
     regex: Text
     share: float = Field(default=0.6, ge=0, le=1)
+    holds: Text | None = None
     message: Text | None = None
     time: Text | None = None
     splits_at: int | None = None
@@ -238,8 +242,8 @@ class Wrapper(Strict):
             raise ValueError("'message' names the key of the message: for the kind 'json', and for no other")
         fits = expression.fullmatch if self.kind == "fence" else expression.match
         for text in self.example:
-            if not fits(text):
-                raise ValueError(f"the regex does not match its example {text!r}")
+            if not fits(text) or (self.holds or "") not in text:
+                raise ValueError(f"it does not fit its example {text!r}")
         for text in self.not_:
             if fits(text):
                 raise ValueError(f"the regex matches {text!r}, which stands under 'not'")

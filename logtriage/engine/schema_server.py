@@ -1,4 +1,4 @@
-"""What the files in ``rules/servers/<server>/`` may say: how a server's log is laid out, how it is launched."""
+"""What ``rules/servers/<server>/log.yaml`` may say: how a server's log is laid out."""
 
 from __future__ import annotations
 
@@ -47,17 +47,9 @@ class ServerLog(Strict):
     sources: list[Source]
     boundaries: list[Signature]
     recognised_by: list[Text]
+    fatal: list[Text]
+    troubles: list[Text]
     failures: list[Text]
     busy: list[Text]
     blame: list[Blame]
     gpus: list[Gpu]
-
-
-class FlagAliases(Strict):
-    """``rules/servers/<server>/flags.yaml``: other spellings of a flag, and the names of modules that launch it."""
-
-    server: KebabCase
-    modules: list[Text]
-    commands: list[list[str]]
-    aliases: dict[str, str]
-    switches: list[str] = Field(default_factory=list)

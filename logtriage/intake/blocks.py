@@ -19,14 +19,14 @@ _ESCAPE = re.compile(
 
 
 class Place(NamedTuple):
-    """Where a line stands in the file as stored: offset of its first byte, its number; the time of its wrapper.
+    """Where a line stands in the file as stored: offset of its first byte, its number; its wrapper's time as printed.
 
     `is_stored` tells whether the line stands there as it is, or in another form (in JSON).
     """
 
     byte: int
     number: int
-    time: float | None = None
+    time: str = ""
     is_stored: bool = True
 
 

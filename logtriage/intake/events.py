@@ -119,7 +119,8 @@ class _Grouper:
             return not joins, "head"
         if self._state not in ("frames", "fault", "usage") and _FRAME.match(text):
             # An excerpt that begins below the head of its traceback, perhaps with the indentation stripped.
-            joins = not is_new and self._state in ("chain", "record")
+            announced = self._state == "record" and self._lines[-1].text.rstrip().endswith((":", "xception"))
+            joins = not is_new and (self._state == "chain" or announced)
             self._state, self._flat = "frames", not text[:1].isspace()
             return not joins, "frame"
         if is_new:

@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from logtriage.intake.blocks import MAX_LINE, Block, row_starts, without_escapes
+from logtriage.intake.times import seconds
 from logtriage.records import Line
 
 if TYPE_CHECKING:
@@ -185,14 +186,14 @@ class _Rows:
         """Yield the segments of a row that are not empty; an empty row is one empty line."""
         raw = _cut(self._block.data, self._starts, index)
         place = self._block.place(index, self._starts[index])
-        at, time = place.byte, place.time
+        at, time = place.byte, seconds(place.time)
         layout = self._block.layout
         for segment in raw.split(b"\r"):
             text = _text(segment)
             line = Line(self._file, place.number, at, text, time=time, row=self._before + index + 1)
             if layout:
                 placed = layout.place(text)
-                time = time if placed.time is None else placed.time
+                time = seconds(placed.time) if placed.time else time
                 role = "fence" if placed.is_fence else line.role
                 line = line._replace(start=placed.body, body=placed.body, time=time, role=role)
             if segment is raw or len(text) > line.body:

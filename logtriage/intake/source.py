@@ -50,7 +50,7 @@ class Source:
         stored = self._stored()
         if self._wrappers is None:
             return stored
-        from logtriage.intake.rows import as_printed
+        from logtriage.intake.printed import as_printed
 
         return as_printed(stored, self._wrappers, self.name, self.notes)
 

@@ -10,8 +10,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logtriage.intake.times import seconds
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,69 +20,84 @@ USUAL_SHARE = 0.6
 """Part of the lines that a wrapper must fit where its data say nothing else."""
 
 
-class Wrapper(NamedTuple):
-    """One way to wrap lines; the fields are described in ``engine.schema``."""
+class Wrapper:
+    """One way to wrap lines; the fields are described in ``engine.schema``. Its regex is compiled when first needed."""
 
-    name: str
-    kind: str
-    regex: re.Pattern[str]
-    share: float
-    message: str
-    time: str
-    splits_at: int
-    partial: str
+    def __init__(self, item: Mapping[str, Any]) -> None:
+        self.name: str = item["name"]
+        self.kind: str = item["kind"]
+        self.share: float = item.get("share", USUAL_SHARE)
+        self.partial: str = item.get("partial", "")
+        self.splits_at: int = item.get("splits_at", 0)
+        self._holds: str = item.get("holds", "")
+        self._keys: tuple[str, str] = (item.get("message", ""), item.get("time", ""))
+        self._expression: str = item["regex"]
+        self._regex: re.Pattern[str] | None = None
+
+    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Return the wrapper at `start` of a line, or None."""
+        return self._compiled().match(text, start) if self._holds in text else None
+
+    def is_all(self, text: str, start: int = 0) -> bool:
+        """Return whether the line is nothing but the wrapper from `start` on."""
+        return self._holds in text and self._compiled().fullmatch(text, start) is not None
+
+    def _compiled(self) -> re.Pattern[str]:
+        if self._regex is None:
+            self._regex = re.compile(self._expression, re.ASCII)
+        return self._regex
 
     def decode(self, text: str) -> Decoded | None:
         """Return what a line of JSON holds, or None if it is not of this kind."""
-        if not self.regex.match(text):
+        if not self.match(text):
             return None
+        message_key, time_key = self._keys
         try:
             record = json.loads(text)
-            message = record[self.message]
+            message = record[message_key]
             if isinstance(message, list):  # journald: bytes that are no plain text
                 message = bytes(message).decode("utf-8", "replace")
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         if not isinstance(message, str):
             return None
-        return Decoded(message, seconds(str(record.get(self.time, ""))), str(record.get("stream", "")))
+        return Decoded(message, str(record.get(time_key, "")), str(record.get("stream", "")))
 
 
 class Decoded(NamedTuple):
-    """The message in a line of JSON, its time, and the stream that it was printed to."""
+    """The message in a line of JSON, its time as printed, and the stream that it went to."""
 
     message: str
-    time: float | None
+    time: str
     stream: str
 
 
 class Placed(NamedTuple):
-    """Where the message of a line begins, the wrapper's time, and whether the line is no part of the log at all."""
+    """Where the message of a line begins, the wrapper's time as printed, and whether the line is no part of the log."""
 
     body: int
-    time: float | None
+    time: str
     is_fence: bool
 
 
 class Layout:
     """The wrappers around the lines of a log, outermost first."""
 
-    def __init__(self, prefixes: Sequence[Wrapper] = (), fences: re.Pattern[str] | None = None) -> None:
+    def __init__(self, prefixes: Sequence[Wrapper] = (), fences: Sequence[Wrapper] = ()) -> None:
         self.prefixes = tuple(prefixes)
-        self._fences = fences
+        self._fences = tuple(fences)
 
     def __bool__(self) -> bool:
-        return bool(self.prefixes) or self._fences is not None
+        return bool(self.prefixes or self._fences)
 
     def place(self, text: str) -> Placed:
         """Place a line; `text` is without escape sequences."""
-        body, time = 0, None
+        body, time = 0, ""
         for prefix in self.prefixes:
-            if match := prefix.regex.match(text, body):
+            if match := prefix.match(text, body):
                 body = match.end()
-                printed = match["time"] if "time" in prefix.regex.groupindex else None
-                time = seconds(printed) if printed else time
-        return Placed(body, time, self._fences is not None and self._fences.fullmatch(text, body) is not None)
+                time = match.groupdict().get("time") or time
+        return Placed(body, time, any(fence.is_all(text, body) for fence in self._fences))
 
 
 PLAIN = Layout()
@@ -108,10 +121,10 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
 
     Those whose `share` is zero are so unlike anything else that they are undone on every line that has them.
     """
-    known = [_wrapper(item) for item in wrappers["wrappers"]]
-    fences = _fences(known)
+    known = [Wrapper(item) for item in wrappers["wrappers"]]
+    fences = [wrapper for wrapper in known if wrapper.kind == "fence"]
     known = [wrapper for wrapper in known if wrapper.kind != "fence"]
-    texts = [text for text in sample if text.strip() and not (fences and fences.fullmatch(text))]
+    texts = [text for text in sample if text.strip() and not any(fence.is_all(text) for fence in fences)]
     layers: list[Wrapper] = []
     while len(layers) < MAX_LAYERS and texts:
         rest = [wrapper for wrapper in known if wrapper not in layers]
@@ -130,29 +143,11 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
     return Found(Layout(layers[:at]), layers[at], Layout(inner, fences), names)
 
 
-def _wrapper(item: Mapping[str, Any]) -> Wrapper:
-    return Wrapper(
-        name=item["name"],
-        kind=item["kind"],
-        regex=re.compile(item["regex"], re.ASCII),
-        share=item.get("share", USUAL_SHARE),
-        message=item.get("message", ""),
-        time=item.get("time", ""),
-        splits_at=item.get("splits_at", 0),
-        partial=item.get("partial", ""),
-    )
-
-
-def _fences(known: Iterable[Wrapper]) -> re.Pattern[str] | None:
-    expressions = [wrapper.regex.pattern for wrapper in known if wrapper.kind == "fence"]
-    return re.compile("|".join(f"(?:{expression})" for expression in expressions), re.ASCII) if expressions else None
-
-
 def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
     allowed = len(texts) * (1 - (wrapper.share or USUAL_SHARE))
     misses = 0
     for text in texts:
-        if not wrapper.regex.match(text):
+        if not wrapper.match(text):
             misses += 1
             if misses > allowed:
                 return False
@@ -160,7 +155,7 @@ def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
 
 
 def _messages(wrapper: Wrapper, text: str) -> Sequence[str]:
-    match = wrapper.regex.match(text)
+    match = wrapper.match(text)
     if match is None:
         return (text,)
     if wrapper.kind == "prefix":

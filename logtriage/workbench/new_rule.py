@@ -22,7 +22,7 @@ _MAX_WORDS = 5
 
 
 class Draft(NamedTuple):
-    """The parts of a drafted rule: its id, the fixed phrase, the expression (None if the phrase is the whole message)."""
+    """A drafted rule: its id, the fixed phrase, the expression (None if the phrase is the whole message)."""
 
     id: str
     anchor: str

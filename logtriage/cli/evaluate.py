@@ -1,0 +1,24 @@
+"""``logtriage evaluate``: the verdicts on a corpus against those that stand beside its logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from logtriage import pipeline
+from logtriage.cli import exit_codes
+from logtriage.cli.analyze import rule_folders
+
+
+@click.command("evaluate")
+@click.argument("corpus", type=click.Path(file_okay=False, exists=True))
+@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
+              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+def command(corpus: str, folders: tuple[str, ...]) -> int:
+    """Analyze every log below CORPUS that has a case.yaml beside it; print how often label and root line are right."""
+    from logtriage.workbench import evaluate
+
+    outcomes = evaluate.evaluate(Path(corpus), pipeline.load_rules(rule_folders(folders)))
+    click.echo(evaluate.table(outcomes), nl=False)
+    return exit_codes.HEALTHY if all(outcome.is_right for outcome in outcomes) else exit_codes.FAILED

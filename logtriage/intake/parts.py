@@ -1,0 +1,102 @@
+"""Messages out of stored lines: decodes lines of JSON, and joins messages that a container runtime cut into several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logtriage.intake.blocks import Block, Place
+from logtriage.intake.rows import Row, pack, rows_in
+from logtriage.intake.wrappers import Layout, Wrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_MAX_JOINED = 4 << 20
+_MAX_STREAMS = 4
+
+
+def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper) -> Iterator[Row]:
+    """Yield the messages of lines of JSON; what is no JSON passes through."""
+    parts = _Parts()
+    for row in rows:
+        text = row.text(limit=None)
+        body, time = outer.place(text)[:2] if outer else (0, "")
+        decoded = layer.decode(text[body:])
+        if decoded is None:
+            yield row
+            continue
+        data = decoded.message.encode("utf-8", "replace")
+        place = Place(row.place.byte, row.place.number, decoded.time or time, is_stored=False)
+        goes_on = 0 < layer.splits_at <= len(data) and not data.endswith(b"\n")
+        whole = Row(data.removesuffix(b"\n"), place)
+        if goes_on or parts or b"\n" in whole.data:
+            for message in parts.add(decoded.stream, whole, goes_on=goes_on):
+                for part in message.data.split(b"\n"):
+                    yield Row(part, message.place)
+        else:
+            yield whole
+    yield from parts.finish()
+
+
+def whole_lines(blocks: Iterable[Block], layout: Layout, layer: Wrapper) -> Iterator[Block]:
+    """Join the lines that `layer` marks as partial; blocks without any pass through."""
+    parts = _Parts()
+    mark = layer.partial.encode()
+    for block in blocks:
+        if parts or mark in block.data:
+            joined = list(_join_partial(rows_in(block), layout, layer, parts))
+            if joined:
+                yield pack(joined)
+        else:
+            yield block
+    if parts:
+        yield pack(list(parts.finish()))
+
+
+def _join_partial(rows: Iterable[Row], layout: Layout, layer: Wrapper, parts: _Parts) -> Iterator[Row]:
+    before = Layout(layout.prefixes[: layout.prefixes.index(layer)])
+    for row in rows:
+        text = row.text(limit=None)
+        match = layer.match(text, before.place(text).body)
+        if match is None:
+            yield row
+            continue
+        if parts.is_open(match["stream"]):
+            row = Row(text[match.end() :].encode("utf-8"), row.place)
+        yield from parts.add(match["stream"], row, goes_on=match["partial"] is not None)
+
+
+class _Parts:
+    """Messages that go on in the next line of the same stream; of a huge one the end is dropped."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, list[Row]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, stream: str, row: Row, *, goes_on: bool) -> Iterator[Row]:
+        """Add a part; yield the whole message if that was its last."""
+        if stream not in self._open and len(self._open) == _MAX_STREAMS:
+            yield from self.finish()
+        parts = self._open.setdefault(stream, [row])
+        size = self._sizes[stream] = self._sizes.get(stream, 0) + len(row.data)
+        if parts[0] is not row and row.data and size <= _MAX_JOINED:
+            parts.append(row)
+        if not goes_on:
+            yield from self._close(stream)
+
+    def is_open(self, stream: str) -> bool:
+        """Return whether a message of the stream has begun and not ended."""
+        return stream in self._open
+
+    def finish(self) -> Iterator[Row]:
+        """Yield messages whose end never came."""
+        for stream in list(self._open):
+            yield from self._close(stream)
+
+    def _close(self, stream: str) -> Iterator[Row]:
+        parts = self._open.pop(stream)
+        del self._sizes[stream]
+        yield Row(b"".join(part.data for part in parts), parts[0].place)
+
+    def __bool__(self) -> bool:
+        return bool(self._open)

@@ -1,0 +1,90 @@
+"""Stored blocks in, blocks as the server printed them out: undoes what wrappers, terminals and exports did to a log.
+
+A log is changed only where its first lines show that it must be; all others pass through untouched, block by block.
+"""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+from logtriage.intake.parts import decoded_messages, whole_lines
+from logtriage.intake.rows import packed, rows_of
+from logtriage.intake.turned import Order, backwards, broken_at, joined
+from logtriage.intake.wrappers import detect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from logtriage.intake.blocks import Block
+
+SAMPLE_ROWS = 400
+"""Lines at the beginning of a log by which its layout is judged."""
+
+MAX_BROKEN = 8 << 20
+"""Bytes of a log up to which lines that a terminal broke are joined: it must be held as a whole."""
+
+MAX_REVERSED = 64 << 20
+"""Bytes of a log up to which newest-first is undone."""
+
+_SAMPLE_BYTES = 1 << 20
+
+
+def as_printed(blocks: Iterator[Block], wrappers: Mapping[str, Any], name: str, notes: list[str]) -> Iterator[Block]:
+    """Yield the lines of `blocks` as they were printed, with their layout; tell in `notes` what was done to them."""
+    sample, blocks = _sampled(blocks)
+    if width := broken_at(sample, wrappers["widths"]):
+        held, blocks, is_all = _hold(blocks, MAX_BROKEN)
+        if is_all and broken_at([row.text() for row in rows_of(held)], wrappers["widths"]) == width:
+            notes.append(f"{name}: lines that a terminal broke at {width} columns were joined")
+            sample, blocks = _sampled(packed(joined(rows_of(held), width)))
+    found = detect(sample, wrappers)
+    if Order(found).of(sample).is_newest_first:
+        held, blocks, is_all = _hold(blocks, MAX_REVERSED)
+        order = Order(found).of(row.text() for row in rows_of(held))
+        if not is_all:
+            limit = MAX_REVERSED >> 20
+            notes.append(f"{name} is newest first and larger than {limit} MiB: sort it by time, oldest first")
+        elif order.is_newest_first:
+            notes.append(f"{name} is newest first: it was read from its last line up")
+            blocks = packed(backwards(held, found.outer, by_record=order.upright > order.inverted))
+    if found.json:
+        blocks = packed(decoded_messages(rows_of(blocks), found.outer, found.json))
+    else:
+        for layer in found.outer.prefixes:
+            if layer.partial:
+                blocks = whole_lines(blocks, found.outer, layer)
+    for block in blocks:
+        yield block._replace(layout=found.inner)
+
+
+def _sampled(blocks: Iterator[Block]) -> tuple[list[str], Iterator[Block]]:
+    """Return the first lines, and all blocks; the sample does not depend on the size of the blocks."""
+    kept: list[Block] = []
+    count = size = 0
+    for block in blocks:
+        kept.append(block)
+        count += block.data.count(b"\n")
+        size += len(block.data)
+        if count >= SAMPLE_ROWS or size >= _SAMPLE_BYTES:
+            break
+    sample = []
+    size = 0
+    for row in islice(rows_of(kept), SAMPLE_ROWS):
+        sample.append(row.text())
+        size += len(row.data) + 1
+        if size >= _SAMPLE_BYTES:
+            break
+    return sample, chain(kept, blocks)
+
+
+def _hold(blocks: Iterator[Block], limit: int) -> tuple[list[Block], Iterator[Block], bool]:
+    """Return the blocks of the first `limit` bytes, all blocks, and whether the former are all there are."""
+    held: list[Block] = []
+    size = 0
+    for block in blocks:
+        held.append(block)
+        size += len(block.data)
+        if size > limit:
+            return held, chain(held, blocks), False
+    return held, iter(held), True
