@@ -67,7 +67,7 @@ def _from_log(
     candidates = tuple(_candidates(incident))
     root = incident.root
     if root is not None:
-        confidence = max(0.5, CERTAIN - _UNEXPLAINED_COSTS * len(incident.unexplained))
+        confidence = max(0.5, root.rule.get("confidence", CERTAIN) - _UNEXPLAINED_COSTS * len(incident.unexplained))
         outcome = "degenerate" if root.label == "degenerate-output" else "failed"
         return Verdict(
             root.label, confidence, "rule", outcome, labels[root.label]["retry"], root.rule["id"], stage,

@@ -27,24 +27,32 @@ def _root(case: Case, rules: RuleSet) -> tuple[list[bytes], int]:
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.folder.name)
 def test_cut_around_the_root_line(case: Case, rules: RuleSet) -> None:
-    """5, 10, 20 and 40 lines around the root line give the same label and root line (an excerpt may know less of
-    the stage and the GPU: then the label may be less sure, or unknown, but never another failure)."""
+    """5, 10, 20 and 40 lines around the root line give the same label and root line.
+
+    Where the verdict rests on a line further away (`rests_on` in case.yaml) it may become unknown or unsure.
+    """
     rows, at = _root(case, rules)
     wrong = []
     for length in LENGTHS:
         start = max(0, at - length // 2)
         report = pipeline.analyze(b"".join(rows[start : start + length]), rules=rules)
         text = report.lines[report.root.line].text if report.root else ""
-        if (report.label, text) != (case.verdict["label"], case.verdict["root_line"]):
+        same = (report.label, text) == (case.verdict["label"], case.verdict["root_line"])
+        weaker = report.label in OUTCOMES or report.verdict.confidence < SURE
+        if not same and not (weaker and "rests_on" in case.verdict):
             wrong.append((length, report.label, report.verdict.confidence, text[:80]))
     assert wrong == []
 
 
 @pytest.mark.parametrize("case", FAILED, ids=lambda case: case.folder.name)
 def test_cut_without_the_root_line(case: Case, rules: RuleSet) -> None:
-    """What stands before the root line gives no failure; what stands after it none that is sure and another one."""
+    """What stands before or after the root line gives no other failure that is sure.
+
+    Where an effect alone reads like a cause (`without_root` in case.yaml), it is that label.
+    """
+    allowed = {*OUTCOMES, case.verdict["label"], case.verdict.get("without_root")}
     rows, at = _root(case, rules)
     for part in (rows[:at], rows[at + 1 :]):
         report = pipeline.analyze(b"".join(part), rules=rules)
         sure = report.verdict.confidence >= SURE
-        assert report.label in (*OUTCOMES, case.verdict["label"]) or not sure, (report.label, report.verdict.rule)
+        assert report.label in allowed or not sure, (report.label, report.verdict.rule)

@@ -110,7 +110,9 @@ def _launch(
     facts.update(given)
     if "sm" not in facts and (sm := rules.sm_of(str(facts.get("gpu_name", "")))) is not None:
         facts["sm"] = sm
-    if "sm" in facts:
+    if facts.get("platform", "cuda") != "cuda" and "sm" not in given:
+        facts.pop("sm", None)  # other platforms print a compute capability too, of another scale
+    elif "sm" in facts:
         facts.setdefault("platform", "cuda")
     return Launch(
         command=command.words if command else None,

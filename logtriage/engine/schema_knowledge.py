@@ -138,13 +138,17 @@ class FlagFile(Strict):
 
 
 class Kernels(Strict):
-    """A kernel library: for which SMs it exists at all, what it shares with others, what a start of it needs."""
+    """A kernel library: for which SMs it exists at all, what it shares with others, what a start of it needs.
+
+    `repacks`: it rearranges the weights after loading, which takes a second copy of a layer.
+    """
 
     id: KebabCase
     name: Text
     family: KebabCase
     only: list[int] = Field(default_factory=list)
     needs: list[KebabCase]
+    repacks: bool = False
     source: list[Text] = Field(min_length=1)
 
 
@@ -205,6 +209,7 @@ class KernelFile(Strict):
     kernels: list[Kernels]
     values: list[ValueKernels]
     same_as: dict[str, str]
+    components: dict[str, str]
     matrix: list[Row]
     ranking: list[Ranking]
 
@@ -236,14 +241,16 @@ def cross_faults(
     for flag, other in kernels.same_as.items():
         yield from _unknown(kernels_at, ("same_as", flag), flag, (), every)
         yield from _unknown(kernels_at, ("same_as", flag), other, (), every)
+    for component, flag in kernels.components.items():
+        yield from _unknown(kernels_at, ("components", component), flag, (), every)
     for index, auto in enumerate(flags.auto):
         yield from _unknown(flags_at, ("auto", index), auto.flag, [auto.value] if auto.value else (), every)
         if auto.kernels and auto.kernels not in ids:
             yield flags_at.fault(("auto", index, "kernels"), f"no kernel library {auto.kernels!r}")
     for index, same in enumerate(flags.equivalent):
         yield from _unknown(flags_at, ("equivalent", index), same.flag, same.values, every)
-    for name, flag in flags.flags.items():
-        for since in [*flag.defaults, *(step.since for step in flag.history)]:
+    for name, entry in flags.flags.items():
+        for since in [*entry.defaults, *(step.since for step in entry.history)]:
             if since not in flags.versions:
                 yield flags_at.fault(("flags", name), f"version {since!r} is not in 'versions'")
     for blocked, place in sorted(blocks.items()):

@@ -1,0 +1,334 @@
+"""Pure queries about a server's flags: choices by version, the kernel behind a value, where that kernel works.
+
+In: the compiled knowledge of ``rules/servers`` and a `Setting`. Out: answers with their source. What is not known is
+answered with "unknown", an empty set or None; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from logtriage.engine.conditions import holds, in_range, version_key
+from logtriage.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+CONFIDENCE = {"high": 0.9, "medium": 0.7, "low": 0.45, "none": 0.3}
+"""Confidence words of the knowledge as numbers."""
+
+_DISPUTED = 0.85
+
+
+class Setting(Record):
+    """What a launch runs on; None is "not known".
+
+    Attributes:
+        version: of the server.
+        sm: compute capability times ten.
+        format: of the weights, as ``kernels.yaml`` names it (``nvfp4``, ``fp8``, …).
+        flashinfer: its version.
+        platform: ``cuda``, ``rocm``, …
+        not_sm: compute capabilities that this GPU cannot have, where `sm` is not known.
+    """
+
+    version: str | None = None
+    sm: int | None = None
+    format: str | None = None
+    flashinfer: str | None = None
+    platform: str | None = None
+    not_sm: frozenset[int] = frozenset()
+
+    def facts(self, sm: int | None = None) -> dict[str, Any]:
+        """Return what conditions can test, with `sm` for an unknown compute capability."""
+        known = {"server_version": self.version, "sm": self.sm if sm is None else sm}
+        return {**known, "format": self.format, "flashinfer": self.flashinfer}
+
+
+class Status(Record):
+    """Whether a kernel works in a setting: ``works``, ``refused``, ``garbage`` or ``unknown``; why and how sure."""
+
+    status: str
+    confidence: float = CONFIDENCE["none"]
+    source: str = ""
+    note: str = ""
+    disputed: str = ""
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether a launch with it would be wasted."""
+        return self.status in ("refused", "garbage")
+
+
+class Candidate(Record):
+    """A value of a flag that may work, its kernel library and what is known of it."""
+
+    value: str
+    kernels: str
+    status: Status
+
+
+class Servers:
+    """The knowledge about one server, ready to be asked."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self._flags: Mapping[str, Any] = data.get("flags", {})
+        self._libraries = {item["id"]: item for item in data.get("kernels", ())}
+        self.versions: Sequence[str] = data.get("versions", ())
+        self.components: Mapping[str, str] = data.get("components", {})
+        self.backends: Sequence[str] = tuple(dict.fromkeys(row["flag"] for row in data.get("matrix", ())))
+        """The flags that select kernels of which something is known."""
+
+    # ---- flags and versions
+
+    def canonical(self, flag: str) -> str:
+        """Return the name of a flag that reports use."""
+        return str(self._data.get("aliases", {}).get(flag, flag))
+
+    def flags(self, version: str | None) -> list[str]:
+        """Return the names of all flags of a version (of all versions, if it is not known)."""
+        return [flag for flag in self._flags if self.exists(flag, version) is not False]
+
+    def exists(self, flag: str, version: str | None) -> bool | None:
+        """Return whether a version has a flag; None if the flag or the version is not known."""
+        if flag not in self._flags:
+            return None
+        versions = self._flags[flag].get("versions", "")
+        if version is None:
+            return None if versions else True
+        return not versions or in_range(version, versions)
+
+    def choices(self, flag: str, version: str | None) -> tuple[str, ...]:
+        """Return the values that a flag takes; those that all versions have, if the version is not known.
+
+        Of a version between two whose source was read, what both have. Empty for a flag that takes any value or
+        that is not known.
+        """
+        if flag not in self._flags:
+            return ()
+        own = self._flags[flag].get("versions", "")
+        having = [known for known in self.versions if not own or in_range(known, own)]
+        if version is not None and self.exists(flag, version) is False:
+            return ()
+        sets = [self._choices_at(flag, known) for known in self._around(version, having)]
+        return tuple(value for value in (sets[0] if sets else ()) if all(value in other for other in sets[1:]))
+
+    def default(self, flag: str, version: str | None) -> Any:
+        """Return the value that a flag has if it is not given; None where it is decided at launch or not known."""
+        found = None
+        for since, value in (self._flags.get(flag, {}).get("defaults") or {}).items():
+            if version is not None and version_key(version) >= version_key(since):
+                found = value
+        return found
+
+    def is_switch(self, flag: str) -> bool:
+        """Return whether a flag takes no value."""
+        entry = self._flags.get(flag, {})
+        defaults = [value for value in (entry.get("defaults") or {}).values() if value is not None]
+        return not entry.get("choices") and bool(defaults) and all(isinstance(value, bool) for value in defaults)
+
+    def renamed(self, flag: str, version: str | None) -> str | None:
+        """Return what a flag is called in a version that has dropped its name, else None."""
+        return self._renamed(self._data.get("renames", ()), version, old=flag)
+
+    def value_renamed(self, flag: str, value: str, version: str | None) -> str | None:
+        """Return what a value is called in a version that has dropped its name, else None."""
+        return self._renamed(self._data.get("value_renames", ()), version, flag=flag, old=value)
+
+    def closest(self, word: str, known: Iterable[str]) -> str | None:
+        """Return the known word that a misspelt one may have meant, or None."""
+        from difflib import get_close_matches
+
+        return next(iter(get_close_matches(word, list(known), 1, 0.75)), None)
+
+    def memory(self, label: str, version: str | None) -> list[Mapping[str, Any]]:
+        """Return the flags that tune memory for a label, the least invasive first."""
+        entries = [item for item in self._data.get("memory", ()) if label in item["labels"]]
+        return [item for item in entries if version is None or in_range(version, item.get("versions", ""))]
+
+    # ---- models
+
+    def format_of(self, quantization: str | None) -> str | None:
+        """Return the format of the weights that a value of ``--quantization`` stands for, or None."""
+        return self._data.get("formats", {}).get(quantization) if quantization else None
+
+    def is_moe(self, model: str | None) -> bool:
+        """Return whether a model's name says that it is a mixture of experts."""
+        return any(re.search(name, model or "", re.IGNORECASE) for name in self._data.get("moe_names", ()))
+
+    # ---- kernels
+
+    def kernels(self, flag: str, value: str | None, setting: Setting) -> frozenset[str]:
+        """Return the kernel libraries that a value may run: one where all is known, none where nothing is.
+
+        `value` None is a flag that is not given. A value of which no library is known is a kernel of its own.
+        """
+        if value is None:
+            default = self.default(flag, setting.version)
+            value = str(default) if default is not None else "auto"
+        found: set[str] = set()
+        for entry in self._data.get("values", ()):
+            if entry["flag"] != self._base(flag) or value not in entry["values"] or "kernels" not in entry:
+                continue
+            answer = holds(entry.get("when", {}), setting.facts())
+            if answer is not False:
+                found.add(entry["kernels"])
+            if answer:
+                return frozenset(found)
+        if value != "auto":
+            return frozenset(found or {f"{self._base(flag)}={value}"})
+        return frozenset(found.union(*(self._of_auto(flag, entry, setting) for entry in self.auto(flag, setting))))
+
+    def auto(self, flag: str, setting: Setting) -> list[Mapping[str, Any]]:
+        """Return what ``auto`` may mean: entries with `value` or `kernels`, `model` and `note`; several if unclear."""
+        entries = [item for item in self._data.get("auto", ()) if item["flag"] == self._base(flag)]
+        return [item for item in entries if holds(item.get("when", {}), setting.facts()) is not False]
+
+    def equivalent(self, flag: str, value: str, setting: Setting) -> frozenset[str]:
+        """Return the values of a flag that run the same code as `value` (it included)."""
+        own = self.kernels(flag, value, setting)
+        same = {other for other in self.choices(flag, setting.version) if own & self.kernels(flag, other, setting)}
+        for entry in self._data.get("equivalent", ()):
+            fits = entry["flag"] == self._base(flag) and value in entry["values"]
+            if fits and holds(entry["when"], setting.facts()) is not False:
+                same.update(entry["values"])
+        return frozenset(same | {value})
+
+    def library(self, kernels: str) -> Mapping[str, Any]:
+        """Return the entry of a kernel library: `name`, `family`, `only`, `needs`, `repacks`, `source`."""
+        return self._libraries.get(kernels) or {"id": kernels, "name": kernels, "family": kernels, "needs": ()}
+
+    def status(self, flag: str, kernels: str, setting: Setting) -> Status:
+        """Return whether a kernel library works under a flag in a setting.
+
+        Where the GPU or the format is not known, it is what holds for all of them; "works" of low confidence where it
+        works on some.
+        """
+        only = self.library(kernels).get("only")
+        if only and setting.sm is not None and setting.sm not in only:
+            names = ", ".join(f"SM{sm}" for sm in only)
+            source = "; ".join(self.library(kernels)["source"])
+            return Status("refused", CONFIDENCE["high"], source, f"its kernels exist for {names} only")
+        rows = [row for row in self._rows(flag, setting) if row["kernels"] == kernels]
+        sms = self._data.get("sms", ()) if setting.sm is None else (setting.sm,)
+        return _together([_at(row, sm, setting) for row in rows for sm in sms if sm not in setting.not_sm])
+
+    def status_of(self, flag: str, value: str | None, setting: Setting) -> Status:
+        """Return what is known of the kernels that a value may run; "unknown" where they are not known."""
+        found = self.kernels(flag, value, setting)
+        return _together([self.status(flag, kernels, setting) for kernels in sorted(found)])
+
+    def for_other_platform(self, flag: str, value: str, setting: Setting) -> str | None:
+        """Return the platform that a value is for, if it is not the setting's (CUDA if that is not known)."""
+        entry = self._entry(flag, value, "platform")
+        return str(entry["platform"]) if entry and entry["platform"] != (setting.platform or "cuda") else None
+
+    def model_of(self, flag: str, value: str | None) -> str | None:
+        """Return the kind of model that a value is for, or None for any."""
+        entry = self._entry(flag, value, "model") if value else None
+        return str(entry["model"]) if entry else None
+
+    def candidates(self, flag: str, setting: Setting, model: str | None = None) -> list[Candidate]:
+        """Return the values of a flag that may work in a setting, by public evidence, the best first.
+
+        `model` is the kind of model that is served, if it is known: values for other kinds are left out.
+        """
+        found = []
+        rows = {row["kernels"] for row in self._rows(flag, setting)}
+        for value in self.choices(flag, setting.version):
+            kernels = self.kernels(flag, value, setting)
+            wanted = self.model_of(flag, value)
+            if value in ("auto", "none") or (wanted and wanted != model) or not kernels <= rows:
+                continue
+            if self.for_other_platform(flag, value, setting):
+                continue
+            status = _together([self.status(flag, name, setting) for name in sorted(kernels)])
+            if not status.is_dead:
+                found.append(Candidate(value, min(kernels), status))
+        weights = self._weights(flag, setting)
+        return sorted(found, key=lambda c: (c.status.status != "works", -weights.get(c.value, 0), -c.status.confidence))
+
+    # ---- private
+
+    def _base(self, flag: str) -> str:
+        return str(self._data.get("same_as", {}).get(flag, flag))
+
+    def _around(self, version: str | None, having: Sequence[str]) -> list[str]:
+        if version is None:
+            return list(having)
+        own = version_key(version)
+        exact = [known for known in having if version_key(known)[:4] == own[:4] and own[4] >= 0]
+        if exact:
+            return exact[:1]
+        before = [known for known in having if version_key(known) < own]
+        after = [known for known in having if version_key(known) > own]
+        return [*before[-1:], *after[:1]]
+
+    def _choices_at(self, flag: str, version: str) -> list[str]:
+        entry = self._flags[flag]
+        found = list(entry.get("choices", ()))
+        for step in entry.get("history", ()):
+            if version_key(step["since"]) <= version_key(version):
+                found = [value for value in found if value not in step.get("removed", ())] + step.get("added", [])
+        return found
+
+    def _renamed(self, entries: Iterable[Mapping[str, Any]], version: str | None, **wanted: str) -> str | None:
+        for entry in entries:
+            gone = entry.get("removed_since")
+            if all(entry.get(key) == value for key, value in wanted.items()) and version and gone:
+                return entry.get("new") if version_key(version) >= version_key(gone) else None
+        return None
+
+    def _of_auto(self, flag: str, entry: Mapping[str, Any], setting: Setting) -> frozenset[str]:
+        return frozenset([entry["kernels"]]) if "kernels" in entry else self.kernels(flag, entry["value"], setting)
+
+    def _rows(self, flag: str, setting: Setting) -> Iterator[Mapping[str, Any]]:
+        for row in self._data.get("matrix", ()):
+            if row["flag"] == self._base(flag) and (setting.format in (None, row.get("format")) or "format" not in row):
+                yield row
+
+    def _entry(self, flag: str, value: str, key: str) -> Mapping[str, Any] | None:
+        entries = (item for item in self._data.get("values", ()) if item["flag"] == self._base(flag))
+        return next((item for item in entries if value in item["values"] and key in item), None)
+
+    def _weights(self, flag: str, setting: Setting) -> dict[str, float]:
+        """How often and how far in front a value stands in the rankings that may apply."""
+        weights: dict[str, float] = {}
+        for entry in self._data.get("ranking", ()):
+            sms = [sm for sm in entry.get("sm") or self._data["sms"] if sm not in setting.not_sm]
+            if entry["flag"] != self._base(flag) or (setting.sm is not None and setting.sm not in sms):
+                continue
+            if setting.format is not None and entry.get("format", setting.format) != setting.format:
+                continue
+            for place, value in enumerate(entry["order"]):
+                weights[value] = weights.get(value, 0) + (1 if setting.sm else len(sms)) / (1 + place)
+        return weights
+
+
+def _at(row: Mapping[str, Any], sm: int, setting: Setting) -> Status:
+    """What a row says of one GPU; a cell whose condition cannot be told makes the answer less sure."""
+    unclear = False
+    for cell in row["cells"]:
+        answer = holds(cell.get("when", {}), setting.facts(sm)) if sm in cell["sm"] else False
+        if answer:
+            sure = CONFIDENCE[cell["confidence"]] * (_DISPUTED if unclear or "disputed" in cell else 1)
+            source = "; ".join(cell["source"])
+            return Status(cell["status"], round(sure, 2), source, cell.get("note", ""), cell.get("disputed", ""))
+        unclear = unclear or answer is None
+    return Status("unknown")
+
+
+def _together(found: Sequence[Status]) -> Status:
+    """One answer for all that may be the case."""
+    kinds = {status.status for status in found}
+    if len(kinds) == 1:
+        return min(found, key=lambda status: status.confidence)
+    if found and kinds <= {"refused", "garbage"}:
+        return next(status for status in found if status.status == "garbage")
+    working = [status for status in found if status.status == "works"]
+    if not working:
+        return Status("unknown")
+    best = max(working, key=lambda status: status.confidence)
+    return best.replace(confidence=CONFIDENCE["low"], note="it depends on what is not known here")
