@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logtriage import resources, verdict
+from logtriage import resources
+from logtriage import verdict as ladder
 from logtriage.advice import planner
 from logtriage.engine import clock, incident, launch, matching, prefilter
 from logtriage.engine.ruleset import RuleSet
 from logtriage.intake import events as intake_events
 from logtriage.intake import lines as intake_lines
+from logtriage.intake import streams
 from logtriage.intake.source import open_source
 from logtriage.records import InputFile, Line, Record, Report
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from logtriage.answers import Finding
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit
-    from logtriage.records import Event, Incident, Launch, Match, NearMiss, RootCause, Verdict
+    from logtriage.records import Attempt, Event, Incident, Launch, Match, NearMiss, RootCause, Verdict
 
     Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]
 
@@ -38,6 +40,8 @@ class Options(Record):
         exit_code: exit code of the launch; negative for a signal.
         kernel_logs: further inputs that hold the kernel's log of the same time.
         also: numbers of lines to keep whatever they hold (counted in every log).
+        after: earlier attempts, the oldest first.
+        pinned: flags that advice must not change.
     """
 
     command: Sequence[str] = ()
@@ -46,6 +50,8 @@ class Options(Record):
     exit_code: int | None = None
     kernel_logs: Sequence[Any] = ()
     also: Sequence[int] = ()
+    after: Sequence[Attempt] = ()
+    pinned: Sequence[str] = ()
 
 
 class Reading(Record):
@@ -82,14 +88,17 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
     finding = _finding(options.responses)
     judged, notes = _judge(reading, rules, options, finding)
-    advice = planner.plan(judged.verdict, judged.root, judged.incident, judged.launch, rules.labels)
+    verdict, advice = planner.plan(
+        judged.verdict, judged.root, judged.incident, judged.launch, rules,
+        options.after, options.pinned, [file.name for file in reading.files],
+    )  # fmt: skip
     return Report(
         files=reading.files,
         lines=tuple(reading.lines),
         events=tuple(reading.clock.events),
         launches=reading.clock.launches,
         launch=judged.launch,
-        verdict=judged.verdict,
+        verdict=verdict,
         root=judged.root,
         incident=judged.incident,
         advice=advice,
@@ -98,6 +107,19 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         secrets=tuple(rules.secrets),
         notes=(*reading.notes, *notes),
     )
+
+
+def attempt(log: Log, rules: RuleSet, options: Options | None = None) -> Attempt:
+    """Analyze the log of an earlier launch, for `Options.after`.
+
+    Facts in `options` only fill what the log does not tell: it may come from another machine.
+    """
+    from logtriage.advice import history
+
+    given = options or Options()
+    report = analyze(log, rules=rules, options=given.replace(facts={}, after=(), pinned=()))
+    launch = report.launch.replace(facts={**given.facts, **report.launch.facts})
+    return history.attempt(report.replace(launch=launch), report.files[0].name)
 
 
 def _finding(responses: Sequence[bytes]) -> Finding | None:
@@ -143,7 +165,7 @@ def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
     notes: list[str] = []
     for index, log in enumerate([*logs, *options.kernel_logs]):
         source = open_source(log, rules.wrappers)
-        selected += intake_lines.select(source.blocks(), search.offsets, index, options.also)
+        selected += streams.apart(intake_lines.select(source.blocks(), search.offsets, index, options.also))
         files.append(InputFile(source.name, source.size, source.lines if source.size <= UNCOUNTED_ABOVE else None))
         notes += source.notes
     lines, grouped = intake_events.group(selected, rules.log["prefixes"])
@@ -164,10 +186,7 @@ def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding 
     """Judge the last launch that has an outcome, of every file; mention the others."""
     notes: list[str] = []
     chosen: list[int] = []
-    for file in range(len(reading.files)):
-        own = sorted({event.launch for event in reading.clock.events if reading.lines[event.first].file == file})
-        if not own:
-            continue
+    for (file, _), own in _launches_by_stream(reading).items():
         picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), own[-1])
         chosen.append(picked)
         if len(own) > 1:
@@ -177,6 +196,17 @@ def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding 
         if picked != own[-1]:
             notes.append("a later launch has no outcome yet")
     return _judge_launches(reading, rules, options, finding, chosen), notes
+
+
+def _launches_by_stream(reading: Reading) -> dict[tuple[int, str], list[int]]:
+    """The launches of every file, and in it of every container or task, in order."""
+    found: dict[tuple[int, str], list[int]] = {}
+    for event in reading.clock.events:
+        line = reading.lines[event.first]
+        own = found.setdefault((line.file, line.origin), [])
+        if event.launch not in own:
+            own.append(event.launch)
+    return found
 
 
 def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_index: int) -> bool:
@@ -199,7 +229,7 @@ def _judge_launches(
         troubles=rules.troubles,
     )
     found = incident.build(evidence)
-    decided = verdict.decide(
+    decided = ladder.decide(
         found,
         rules.labels,
         finding,
@@ -208,8 +238,9 @@ def _judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
     )
-    started = reading.launches.get(chosen[0] if chosen else 0) or launch.nothing(options.facts)
-    root = verdict.root_cause(found, decided, lines, events, started, rules)
+    judged = events[found.root.event].launch if found.root else (chosen[0] if chosen else 0)
+    started = reading.launches.get(judged) or launch.nothing(options.facts)
+    root = ladder.root_cause(found, decided, lines, events, started, rules)
     return _Judged(decided, found, root, started)
 
 

@@ -63,7 +63,8 @@ class Line(NamedTuple):
         event: index of the event it belongs to.
         body: index in `text` at which the line as the server printed it begins; what other programs put before it
             (time stamps, names of containers) ends there.
-        row: whole lines of the file up to this one, in the order in which they were printed.
+        row: whole lines of the file (or of its origin) up to this one, in the order in which they were printed.
+        origin: the process, container or task that the wrapper names; empty if it names none.
     """
 
     file: int
@@ -77,6 +78,7 @@ class Line(NamedTuple):
     event: int = 0
     body: int = 0
     row: int = 0
+    origin: str = ""
 
 
 class Event(NamedTuple):
@@ -170,7 +172,14 @@ class Incident(Record):
 
 
 class Launch(Record):
-    """What was started, as far as the log or the caller tells; an unknown thing is absent."""
+    """What was started, as far as the log or the caller tells; an unknown thing is absent.
+
+    Attributes:
+        command: words of the server's own command; `wrapper` those before it, `redirect` the shell's tail.
+        env: variables set for it; those set inside the wrapper stand in both.
+        flags: flags of the command; `resolved`: what the server made of them; `facts`: all that is known.
+        text: the line that showed the command.
+    """
 
     command: tuple[str, ...] | None = None
     wrapper: tuple[str, ...] = ()
@@ -178,6 +187,8 @@ class Launch(Record):
     flags: dict[str, str] = {}
     resolved: dict[str, str] = {}
     facts: dict[str, Any] = {}
+    redirect: str = ""
+    text: str | None = None
 
 
 class Verdict(Record):
@@ -208,6 +219,32 @@ class RootCause(Record):
     component: str | None = None
     flag: str | None = None
     value: str | None = None
+    facts: dict[str, Any] = {}
+
+
+class Attempt(Record):
+    """An earlier launch and how it ended, as far as advice needs it.
+
+    Attributes:
+        source: where it comes from, such as the name of its log.
+        rule, text: the rule that decided and the line that shows the cause.
+        flag, value: what was to blame; `blocks`: what the rule rules out, as a partial description.
+        hint: the way out that the message named; `facts`: what the message told.
+    """
+
+    source: str
+    label: str
+    retry: str
+    action: str
+    outcome: str
+    launch: Launch
+    rule: str | None = None
+    text: str = ""
+    flag: str | None = None
+    value: str | None = None
+    component: str | None = None
+    blocks: dict[str, str] = {}
+    hint: dict[str, str] = {}
     facts: dict[str, Any] = {}
 
 

@@ -1,15 +1,26 @@
-"""The next step for a verdict: what the message itself names first, then what helps for the label."""
+"""The one next step for a verdict: what the message itself names first, then what is known of the server and the GPU.
+
+In: a verdict with its evidence, the launch, earlier attempts and flags that must stay. Out: advice, and the verdict with
+candidates that only history can give.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from logtriage.records import Advice, Change
+from logtriage.records import Advice, Attempt, Change
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from logtriage.advice.case import Case, Step
+    from logtriage.engine.ruleset import RuleSet
     from logtriage.records import Incident, Launch, RootCause, Verdict
+
+_FAILED = ("failed", "degenerate")
+_REPAIRS = ("missing-dependency", "cuda-toolkit-mismatch", "jit-compile-failure")
+_SM, _VERSION, _FORMAT = "compute capability of the GPU (--sm)", "version of SGLang (--server-version)", "quantization"
 
 
 def plan(
@@ -17,36 +28,274 @@ def plan(
     root: RootCause | None,
     incident: Incident,
     launch: Launch,
-    labels: Mapping[str, dict[str, Any]],
-) -> Advice:
-    """Return the advice for a verdict; a rule's own action and hint beat the label's."""
-    head = labels[verdict.label]
-    rule = incident.root.rule if incident.root and incident.root.rule["id"] == verdict.rule else {}
-    facts = dict(incident.root.facts) if rule and incident.root else {}
-    remedy = head.get("remedy") or {}
-    summary = str(remedy.get("advice") or head["title"])
-    changes: tuple[Change, ...] = ()
-    if hint := rule.get("hint"):
-        summary = _fill(hint["text"], facts)
-        if flag := hint.get("flag"):
-            value = _fill(hint["value"], facts) if hint.get("value") else None
-            old = root.value if root and root.flag == flag else launch.facts.get(flag)
-            why = "the message itself names this way out"
-            changes = (Change(flag, old, value, why, verdict.confidence, f"rule {rule['id']}"),)
-    notes = []
-    if process := facts.get("other_pid"):
-        notes.append(f"Process {process} holds {facts.get('other_used', 'memory')} on the same GPU: free that first.")
-    flags = [flag for flag in remedy.get("flags", ()) if not changes]
-    if flags:
-        notes.append("Flags worth a look, most likely first: " + ", ".join(flags))
-    return Advice(str(rule.get("action") or head["action"]), summary, changes, notes=tuple(notes))
+    rules: RuleSet,
+    history: Sequence[Attempt] = (),
+    pinned: Sequence[str] = (),
+    files: Sequence[str] = (),
+) -> tuple[Verdict, Advice]:
+    """Return the verdict, with candidates that history gives, and the advice for it.
+
+    `history` are earlier attempts, the oldest first; `pinned` flags that are never changed; `files` the names of the
+    logs that were read. A rule's own action and hint beat the label's.
+    """
+    head = rules.labels[verdict.label]
+    match = incident.root
+    rule: dict[str, Any] = match.rule if match is not None and match.rule["id"] == verdict.rule else {}
+    facts = {**(match.facts if match is not None and rule else {}), **(root.facts if root else {})}
+    hint = {key: _fill(text, facts) for key, text in rule.get("hint", {}).items()}
+    action = str(rule.get("action") or head["action"])
+    summary = str(hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    if verdict.outcome not in _FAILED or action in ("none", "wait", "fix-request"):
+        return verdict, Advice(action, summary)
+    now = Attempt(
+        source=next(iter(files), "this launch"), text=verdict.because, label=verdict.label, retry=verdict.retry, action=action, outcome=verdict.outcome,
+        launch=launch, rule=verdict.rule, flag=root.flag if root else None, value=root.value if root else None,
+        component=root.component if root else None, blocks=dict(rule.get("blocks", {})), hint=hint, facts=facts,
+    )  # fmt: skip
+    if action == "investigate" and not history and launch.command is None:
+        return verdict, Advice(action, summary, notes=("No command is known; give it after `--`.",))
+    return _with_knowledge(verdict, now, summary, rules, history, pinned, files)
 
 
-def _fill(template: str, facts: Mapping[str, Any]) -> str:
+def _with_knowledge(
+    verdict: Verdict,
+    now: Attempt,
+    summary: str,
+    rules: RuleSet,
+    earlier: Sequence[Attempt],
+    pinned: Sequence[str],
+    files: Sequence[str],
+) -> tuple[Verdict, Advice]:
+    from logtriage.advice import backends, case, command, history, servers
+
+    known = servers.Servers(rules.server)
+    this, notes = case.build(now, earlier, rules.labels[now.label], known, pinned, verdict.confidence)
+    if now.action == "investigate":
+        found = history.likely(this.launch, this.ruled_out, known, this.setting) if now.label != "unknown" else []
+        verdict = verdict.replace(candidates=(*found, *verdict.candidates))
+        step = _investigate(this, summary, files)
+    else:
+        step = _step(this, summary)
+    if step.stop is None:
+        step = backends.with_forced(this, step)
+    changes = step.changes
+    notes = [*step.notes, *_blamed(this, step), *notes, *_gaps(this, step)]
+    rendered = command.render(this.launch, changes, rules) if changes else None
+    if changes and this.launch.command is None:
+        notes.append("No command is known; give it after `--` to get the full one.")
+    elif changes and rendered is None:
+        notes.append("The command cannot be given in full, since a value has to be chosen first.")
+    return verdict, Advice(
+        action=step.action or now.action,
+        summary=step.summary,
+        changes=changes,
+        command=rendered[0] if rendered else None,
+        command_text=rendered[1] if rendered else None,
+        ruled_out=tuple(_ruled_out(this)),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _step(this: Case, summary: str) -> Step:
+    """The step for a failure that is understood."""
+    from logtriage.advice import backends, case, memory
+
+    now = this.now
+    if (who := memory.holder(this)) is not None and now.action in ("free-memory", "change-flag"):
+        return memory.step(this).replace(action="free-memory") if who else memory.step(this)
+    if (named := _named_way_out(this, summary)) is not None:
+        return named
+    if now.action == "free-memory":
+        return memory.step(this)
+    if now.outcome == "degenerate":
+        return backends.garbage(this)
+    if now.action == "fix-environment":
+        return _repair(this, summary)
+    if now.label == "port-in-use":
+        return _other_port(this, summary)
+    flag = now.flag
+    if flag is not None and (fixed := _respelt(this, flag)) is not None:
+        return fixed
+    if now.label == "oom-weight-shuffle":
+        flag = this.servers.components["moe"]
+        found = backends.step(this, flag, no_repack=True, sure=True)
+        return found if found.changes else memory.step(this)
+    if flag is None and now.label != "unsupported-config":
+        worth = [name for name in this.head.get("remedy", {}).get("flags", ()) if name in this.servers.backends]
+        flag = next((name for name in worth if backends.step(this, name).changes), None)
+    if flag is not None and this.servers.choices(flag, this.setting.version) and flag in this.servers.backends:
+        return backends.step(this, flag)
+    if flag is not None and flag in this.pinned:
+        return case.Step(f"{flag} is pinned, and only another value of it could help.", stop=f"{flag} is pinned")
+    if flag is None:
+        return case.Step(summary, stop="no flag is known to help")
+    why = f"{now.label}: {summary}"
+    return case.Step(summary, (Change(flag, this.value(flag), None, why, this.confidence, f"rule {now.rule}"),))
+
+
+def _named_way_out(this: Case, summary: str) -> Step | None:
+    """The way out that the message names, if it can be taken here."""
+    from logtriage.advice import case, history
+
+    now, servers = this.now, this.servers
+    hint = now.hint
+    flag = hint.get("flag") or now.facts.get("new_flag")
+    value = hint.get("value") or now.facts.get("new_value")
+    if hint.get("direction") and now.action == "free-memory":
+        return None  # memory has the better number
+    if value is not None and flag is None and value in servers.choices(str(now.flag), this.setting.version):
+        flag = now.flag
+    if flag is None or now.action == "fix-environment":
+        return None
+    flag = servers.canonical(str(flag))
+    if flag in this.pinned:
+        return case.Step(f"{summary} But {flag} is pinned.", stop=f"{flag} is pinned")
+    if value is None and servers.is_switch(flag):
+        value = "true"
+    if value is None and hint.get("direction") == "lower":
+        value = _fewer(this, flag)
+    value = None if value is None or "…" in str(value) else str(value)
+    choices = servers.choices(flag, this.setting.version)
+    if value is not None and this.setting.version is not None and choices and value not in choices:
+        return None
+    if value is not None and history.excluded_by(flag, value, this.ruled_out, servers, this.setting):
+        return None
+    why = "the message itself names this way out"
+    return case.Step(summary, (Change(flag, this.value(flag), value, why, this.confidence, f"rule {now.rule}"),))
+
+
+def _fewer(this: Case, flag: str) -> str | None:
+    """The smaller number that a parallel size can only be: the GPUs that there are, or one instead of two."""
+    now, count = this.value(flag), this.launch.facts.get("gpu_count")
+    if flag == "--tp-size" and now is not None and now.isdigit():
+        if count is not None and int(count) < int(now):
+            return str(count)
+        return "1" if now == "2" else None
+    return None
+
+
+def _repair(this: Case, summary: str) -> Step:
+    """What to repair; first, though, whether what is to be repaired could work here at all; second, what needs no repair."""
+    from logtriage.advice import backends, case
+
+    now, servers = this.now, this.servers
+    flag = now.flag if now.flag in servers.backends else servers.components.get(now.component or "")
+    if flag is None or flag not in servers.backends:
+        return case.Step(summary, stop="the environment has to be repaired first")
+    value = now.value if now.flag == flag and now.value else this.value(flag)
+    status = servers.status_of(flag, value, this.setting)
+    if status.is_dead and this.setting.sm is not None and now.label in _REPAIRS:
+        found = backends.step(this, flag)
+        note = f" ({status.note})" if status.note else ""
+        text = f"{flag} {value} could not work on SM{this.setting.sm} anyway{note}: repairing this would not help."
+        summary = f"{text} {found.summary}"
+        return found.replace(summary=summary, action="change-flag", notes=(*found.notes, f"Source: {status.source}."))
+    if now.label not in _REPAIRS:
+        return case.Step(summary, stop="the environment has to be repaired first")
+    needs = {
+        need for kernels in servers.kernels(flag, value, this.setting) for need in servers.library(kernels)["needs"]
+    }
+    found = backends.step(this, flag, avoid=needs, sure=True)
+    if not found.changes:
+        return case.Step(summary, stop="the environment has to be repaired first")
+    second = f"Without the repair: {flag} {found.changes[0].new}, which does not need what is broken here."
+    return found.replace(summary=summary, notes=(second,))
+
+
+def _respelt(this: Case, flag: str) -> Step | None:
+    """The right spelling of a value or flag that this version does not know, if there is one that can work."""
+    from logtriage.advice import case, history
+
+    servers, version = this.servers, this.setting.version
+    value = this.now.value
+    listed = re.findall(r"'([^']+)'", str(this.now.facts.get("choices", "")))
+    choices = listed or servers.choices(flag, version)
+    if value is None or not choices or value in choices:
+        return None
+    meant = servers.value_renamed(flag, value, version) or servers.closest(value, choices)
+    if meant is None or meant not in choices or flag in this.pinned:
+        return None
+    hit = history.excluded_by(flag, meant, this.ruled_out, servers, this.setting)
+    if hit is not None or (this.setting.sm is not None and servers.status_of(flag, meant, this.setting).is_dead):
+        return None
+    why = f"{value} is no choice of {flag}; {meant} is the nearest one"
+    change = Change(flag, value, meant, why, this.confidence, f"rule {this.now.rule}")
+    return case.Step(f"Use {flag} {meant}: {value} is not one of its choices.", (change,))
+
+
+def _other_port(this: Case, summary: str) -> Step:
+    from logtriage.advice import case
+
+    flag = this.now.flag or "--port"
+    tried = {str(attempt.value) for attempt in this.attempts} | {
+        str(this.value(name)) for name in ("--port", "--nccl-port")
+    }
+    old = this.now.value or this.value(flag)
+    if flag in this.pinned:
+        return case.Step(f"{flag} is pinned: stop the process that holds the port.", stop=f"{flag} is pinned")
+    if old is None or not old.isdigit():
+        return case.Step(summary, (Change(flag, old, None, summary, this.confidence, f"rule {this.now.rule}"),))
+    new = next(str(port) for port in range(int(old) + 1, int(old) + 1000) if str(port) not in tried)
+    why = f"port {old} is taken; any free port will do (`ss -ltn` lists those in use)"
+    change = Change(flag, old, new, why, 0.5, f"rule {this.now.rule}")
+    return case.Step(f"Use another port, such as {flag} {new}, or stop the process that holds {old}.", (change,))
+
+
+def _investigate(this: Case, summary: str, files: Sequence[str]) -> Step:
+    """Where to look; and what to replace before the next launch, since it could not work."""
+    from logtriage.advice import case, command
+
+    target = command.redirect_target(this.launch)
+    read = {name.replace("\\", "/").rpartition("/")[2] for name in files}
+    if target is not None and target.rpartition("/")[2] not in read:
+        summary = f"Read {target} first: the output of this launch went there. {summary}"
+    return case.Step(summary)
+
+
+def _blamed(this: Case, step: Step) -> list[str]:
+    """Name what is to blame where neither the changes nor the summary do."""
+    flag = this.now.flag
+    if not flag or flag in step.summary or any(flag == change.flag for change in step.changes):
+        return []
+    value = this.now.value if this.now.value is not None else this.value(flag)
+    return [f"To blame: {flag} {value}" if value else f"To blame: {flag}"]
+
+
+def _gaps(this: Case, step: Step) -> list[str]:
+    """What is not known, and so could not be taken into account."""
+    setting = this.setting
+    concerned = {this.now.flag, *(change.flag for change in step.changes)} & set(this.servers.backends)
+    missing = [name for name, value in ((_SM, setting.sm), (_VERSION, setting.version)) if value is None and concerned]
+    quantization = this.launch.facts.get("--quantization") or this.launch.facts.get("quantization")
+    if setting.format is None and concerned - {this.servers.components["attention"]}:
+        missing.append(f"{_FORMAT} {quantization} (nothing is known of it)" if quantization else _FORMAT)
+    notes = [f"Not known, so not taken into account: {', '.join(missing)}."] if missing else []
+    if setting.version is not None and not this.servers.covers(setting.version):
+        first, last = this.servers.versions[0], this.servers.versions[-1]
+        notes.append(f"SGLang {setting.version} lies outside the versions that are known ({first} to {last}).")
+    for flag in this.launch.flags:
+        if flag.startswith("--") and flag not in this.servers.flags(None):
+            notes.append(f"{flag} is not a known flag.")
+    return notes
+
+
+def _ruled_out(this: Case) -> list[dict[str, str | None]]:
+    """What is ruled out, and what each exclusion rests on."""
+    from logtriage.advice.history import dead_values
+
+    found: list[dict[str, str | None]] = []
+    for item in this.ruled_out:
+        if item.config:
+            value = " ".join(f"{flag} {value}" for flag, value in item.config if value)
+            found.append({"flag": None, "value": value, "why": item.why, "source": item.source})
+            continue
+        named = item.value or f"(served by {item.kernels})"
+        found.append({"flag": item.flag, "value": named, "why": item.why, "source": item.source})
+    for flag, value, why, source, _ in dead_values(this.launch, (), this.servers, this.setting):
+        found.append({"flag": flag, "value": value or "auto", "why": why, "source": source})
+    return list({(item["flag"], item["value"]): item for item in reversed(found)}.values())[::-1]
+
+
+def _fill(template: Any, facts: Mapping[str, Any]) -> str:
     """Replace ``{name}`` by the fact of that name; a fact that was not caught reads as an ellipsis."""
-    for name, value in facts.items():
-        template = template.replace(f"{{{name}}}", str(value))
-    while "{" in template and "}" in template.partition("{")[2]:
-        before, _, rest = template.partition("{")
-        template = f"{before}…{rest.partition('}')[2]}"
-    return template
+    return re.sub(r"\{(\w+)\}", lambda match: str(facts.get(match[1], "…")), str(template))

@@ -9,64 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from logtriage.advice.evidence import CONFIDENCE, Candidate, Status, at, together
 from logtriage.engine.conditions import holds, in_range, version_key
-from logtriage.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-CONFIDENCE = {"high": 0.9, "medium": 0.7, "low": 0.45, "none": 0.3}
-"""Confidence words of the knowledge as numbers."""
-
-_DISPUTED = 0.85
-
-
-class Setting(Record):
-    """What a launch runs on; None is "not known".
-
-    Attributes:
-        version: of the server.
-        sm: compute capability times ten.
-        format: of the weights, as ``kernels.yaml`` names it (``nvfp4``, ``fp8``, …).
-        flashinfer: its version.
-        platform: ``cuda``, ``rocm``, …
-        not_sm: compute capabilities that this GPU cannot have, where `sm` is not known.
-    """
-
-    version: str | None = None
-    sm: int | None = None
-    format: str | None = None
-    flashinfer: str | None = None
-    platform: str | None = None
-    not_sm: frozenset[int] = frozenset()
-
-    def facts(self, sm: int | None = None) -> dict[str, Any]:
-        """Return what conditions can test, with `sm` for an unknown compute capability."""
-        known = {"server_version": self.version, "sm": self.sm if sm is None else sm}
-        return {**known, "format": self.format, "flashinfer": self.flashinfer}
-
-
-class Status(Record):
-    """Whether a kernel works in a setting: ``works``, ``refused``, ``garbage`` or ``unknown``; why and how sure."""
-
-    status: str
-    confidence: float = CONFIDENCE["none"]
-    source: str = ""
-    note: str = ""
-    disputed: str = ""
-
-    @property
-    def is_dead(self) -> bool:
-        """Whether a launch with it would be wasted."""
-        return self.status in ("refused", "garbage")
-
-
-class Candidate(Record):
-    """A value of a flag that may work, its kernel library and what is known of it."""
-
-    value: str
-    kernels: str
-    status: Status
+    from logtriage.advice.evidence import Setting
 
 
 class Servers:
@@ -80,6 +29,8 @@ class Servers:
         self.components: Mapping[str, str] = data.get("components", {})
         self.backends: Sequence[str] = tuple(dict.fromkeys(row["flag"] for row in data.get("matrix", ())))
         """The flags that select kernels of which something is known."""
+        self.libraries = frozenset(self._libraries)
+        """The ids of the kernel libraries."""
 
     # ---- flags and versions
 
@@ -99,6 +50,11 @@ class Servers:
         if version is None:
             return None if versions else True
         return not versions or in_range(version, versions)
+
+    def covers(self, version: str) -> bool:
+        """Return whether a version lies between the oldest and the newest whose source was read."""
+        own = version_key(version)[:4]
+        return bool(self.versions) and version_key(self.versions[0])[:4] <= own <= version_key(self.versions[-1])[:4]
 
     def choices(self, flag: str, version: str | None) -> tuple[str, ...]:
         """Return the values that a flag takes; those that all versions have, if the version is not known.
@@ -213,12 +169,12 @@ class Servers:
             return Status("refused", CONFIDENCE["high"], source, f"its kernels exist for {names} only")
         rows = [row for row in self._rows(flag, setting) if row["kernels"] == kernels]
         sms = self._data.get("sms", ()) if setting.sm is None else (setting.sm,)
-        return _together([_at(row, sm, setting) for row in rows for sm in sms if sm not in setting.not_sm])
+        return together([at(row, sm, setting) for row in rows for sm in sms if sm not in setting.not_sm])
 
     def status_of(self, flag: str, value: str | None, setting: Setting) -> Status:
         """Return what is known of the kernels that a value may run; "unknown" where they are not known."""
         found = self.kernels(flag, value, setting)
-        return _together([self.status(flag, kernels, setting) for kernels in sorted(found)])
+        return together([self.status(flag, kernels, setting) for kernels in sorted(found)])
 
     def for_other_platform(self, flag: str, value: str, setting: Setting) -> str | None:
         """Return the platform that a value is for, if it is not the setting's (CUDA if that is not known)."""
@@ -233,6 +189,7 @@ class Servers:
     def candidates(self, flag: str, setting: Setting, model: str | None = None) -> list[Candidate]:
         """Return the values of a flag that may work in a setting, by public evidence, the best first.
 
+        A value of which nobody has said whether it works comes last, and only where the setting is known.
         `model` is the kind of model that is served, if it is known: values for other kinds are left out.
         """
         found = []
@@ -244,9 +201,11 @@ class Servers:
                 continue
             if self.for_other_platform(flag, value, setting):
                 continue
-            status = _together([self.status(flag, name, setting) for name in sorted(kernels)])
-            if not status.is_dead:
-                found.append(Candidate(value, min(kernels), status))
+            of_each = {name: self.status(flag, name, setting) for name in sorted(kernels)}
+            status = together(list(of_each.values()))
+            if status.status == "works" or (status.status == "unknown" and setting.is_known):
+                first = max(of_each, key=lambda name: (of_each[name].status == "works", of_each[name].confidence))
+                found.append(Candidate(value, first, status))
         weights = self._weights(flag, setting)
         return sorted(found, key=lambda c: (c.status.status != "works", -weights.get(c.value, 0), -c.status.confidence))
 
@@ -305,30 +264,3 @@ class Servers:
             for place, value in enumerate(entry["order"]):
                 weights[value] = weights.get(value, 0) + (1 if setting.sm else len(sms)) / (1 + place)
         return weights
-
-
-def _at(row: Mapping[str, Any], sm: int, setting: Setting) -> Status:
-    """What a row says of one GPU; a cell whose condition cannot be told makes the answer less sure."""
-    unclear = False
-    for cell in row["cells"]:
-        answer = holds(cell.get("when", {}), setting.facts(sm)) if sm in cell["sm"] else False
-        if answer:
-            sure = CONFIDENCE[cell["confidence"]] * (_DISPUTED if unclear or "disputed" in cell else 1)
-            source = "; ".join(cell["source"])
-            return Status(cell["status"], round(sure, 2), source, cell.get("note", ""), cell.get("disputed", ""))
-        unclear = unclear or answer is None
-    return Status("unknown")
-
-
-def _together(found: Sequence[Status]) -> Status:
-    """One answer for all that may be the case."""
-    kinds = {status.status for status in found}
-    if len(kinds) == 1:
-        return min(found, key=lambda status: status.confidence)
-    if found and kinds <= {"refused", "garbage"}:
-        return next(status for status in found if status.status == "garbage")
-    working = [status for status in found if status.status == "works"]
-    if not working:
-        return Status("unknown")
-    best = max(working, key=lambda status: status.confidence)
-    return best.replace(confidence=CONFIDENCE["low"], note="it depends on what is not known here")

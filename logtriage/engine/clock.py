@@ -46,13 +46,14 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
     launch, progressed = 0, False
     latest: dict[str, Mark] = {}
     died: set[str] = set()
-    file = 0
+    stream = (0, "")
     for event in events:
         found = [(at, hit) for at in range(event.first, event.last + 1) for hit in hits.get(at, ())]
         opens = any(hit.signature in boundaries for _, hit in found)
         again = event.rank in died and any(stage_of.get(hit.signature) in _STARTS for _, hit in found)
-        if lines[event.first].file != file or (opens and progressed) or again:
-            file = lines[event.first].file
+        first = lines[event.first]
+        if (first.file, first.origin) != stream or (opens and progressed) or again:
+            stream = (first.file, first.origin)
             launch, progressed, latest, died = launch + bool(placed), False, {}, set()
         placed.append(event._replace(stage=_stage(event.rank, latest), launch=launch))
         progressed = progressed or event.traceback is not None

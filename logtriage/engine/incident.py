@@ -48,11 +48,11 @@ def build(evidence: Evidence) -> Incident:
     """Return the incident of a launch."""
     matches = evidence.matches
     outcomes = tuple(m for m in matches if m.strength == "outcome")
-    stop = next((m for m in outcomes if m.rule.get("id") == "ordered-stop"), None)
+    lives = _Lives(evidence)
     explained: list[Explained] = []
     decisive = [m for m in matches if m.strength == "decisive"]
-    decisive = _take(decisive, explained, lambda m: _after_stop(m, stop))
-    decisive = _take(decisive, explained, lambda m: _survived(m, evidence, outcomes))
+    decisive = _take(decisive, explained, lives.after_stop)
+    decisive = _take(decisive, explained, lambda m: _survived(m, evidence, lives))
     decisive = _take(decisive, explained, lambda m: _effect_of(m, decisive, evidence))
     root = _choose(decisive, evidence)
     unexplained: list[Match] = []
@@ -63,11 +63,11 @@ def build(evidence: Evidence) -> Incident:
                 explained.append(Explained(other, because))
             else:
                 unexplained.append(other)
-    troubles = tuple(_troubles(evidence, stop, outcomes))
+    troubles = tuple(_troubles(evidence, lives))
     symptoms = [m for m in matches if m.strength == "symptom"]
-    known = _Known(root, stop, outcomes, troubles, symptoms)
+    known = _Known(root, lives, troubles, symptoms)
     endings = _take(symptoms, explained, lambda m: _ending_explained(m, known, evidence))
-    supporting = tuple(m for m in matches if m.strength == "supporting" and not _after_stop(m, stop))
+    supporting = tuple(m for m in matches if m.strength == "supporting" and not lives.after_stop(m))
     explained.sort(key=lambda item: item.match.line)
     return Incident(
         root=root,
@@ -93,26 +93,53 @@ def _take(matches: list[Match], explained: list[Explained], why: Callable[[Match
     return left
 
 
-def _after_stop(match: Match, stop: Match | None) -> str:
-    if stop is not None and match.line > stop.line:
-        return "it follows an ordered stop"
-    return ""
+class _Life(Record):
+    """Of one launch: the line of an ordered stop, of the last ready line, of the last sign that it served (or -1)."""
+
+    stop: int = -1
+    ready: int = -1
+    served: int = -1
 
 
-def _survived(match: Match, evidence: Evidence, outcomes: Iterable[Match]) -> str:
+class _Lives:
+    """What outcome marks say of each launch (of each file and container, that is): one says nothing about another."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._events = evidence.events
+        self._lives: dict[int, _Life] = {}
+        for mark in (match for match in evidence.matches if match.strength == "outcome"):
+            launch = self._events[mark.event].launch
+            life = self._lives.get(launch, _Life())
+            if mark.rule["id"] == "ordered-stop":
+                life = life.replace(stop=life.stop if life.stop >= 0 else mark.line)
+            else:
+                ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
+                life = life.replace(ready=ready, served=mark.line)
+            self._lives[launch] = life
+
+    def of(self, event: int) -> _Life:
+        """Return what is known of the launch that an event belongs to."""
+        return self._lives.get(self._events[event].launch, _Life())
+
+    def after_stop(self, match: Match) -> str:
+        """Return the reason if a match only follows from an ordered stop, or nothing."""
+        return "it follows an ordered stop" if 0 <= self.of(match.event).stop < match.line else ""
+
+
+def _survived(match: Match, evidence: Evidence, lives: _Lives) -> str:
     """A failure after which the same rank went on to a later stage, or the server became ready, was no failure."""
     event = evidence.events[match.event]
     if event.stage == "serving" or match.rule.get("shows_while_ready"):
         return ""
-    ready = [m for m in outcomes if m.rule["id"] == "server-ready" and m.line > match.line]
-    if ready:
+    if lives.of(match.event).ready > match.line:
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
         return ""
     for mark in evidence.marks:
-        if mark.line <= match.line or mark.time is None or event.time is None or mark.rank != event.rank:
+        if mark.time is None or event.time is None or (mark.launch, mark.rank) != (event.launch, event.rank):
             continue
-        if mark.time > event.time and is_later(mark.stage, event.stage) and event.stage is not None:
+        later = mark.line > match.line and mark.time > event.time
+        if later and event.stage is not None and is_later(mark.stage, event.stage):
             return f"the launch went on to {mark.stage} afterwards"
     return ""
 
@@ -181,8 +208,7 @@ class _Known(Record):
     """What may explain a symptom."""
 
     root: Match | None
-    stop: Match | None
-    outcomes: Sequence[Match]
+    lives: _Lives
     troubles: Sequence[int]
     symptoms: Sequence[Match]
 
@@ -190,12 +216,12 @@ class _Known(Record):
 def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     """Return what a symptom follows from: the root, an ordered stop, an unknown failure, or SGLang ending itself."""
     root = known.root
-    if _after_stop(match, known.stop):
+    life = known.lives.of(match.event)
+    if 0 <= life.stop < match.line:
         return "it follows an ordered stop"
-    later = any(outcome.line > match.line and outcome is not known.stop for outcome in known.outcomes)
-    if later and match.rule.get("passes_when_served"):
+    if life.served > match.line and match.rule.get("passes_when_served"):
         return "the server answered requests afterwards"
-    if any(outcome.line > match.line and outcome.rule["id"] == "server-ready" for outcome in known.outcomes):
+    if life.ready > match.line:
         return "a server became ready afterwards"
     if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
         return f"it follows from {root.label}"
@@ -212,36 +238,34 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     return ""
 
 
-def _troubles(evidence: Evidence, stop: Match | None, outcomes: Sequence[Match]) -> Iterator[int]:
+def _troubles(evidence: Evidence, lives: _Lives) -> Iterator[int]:
     """Lines that look like failures and that no rule took care of: tracebacks, and error lines near the end.
 
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
     """
     known = {m.event for m in evidence.matches if m.strength in ("decisive", "harmless", "outcome")}
     known |= {m.event for m in evidence.matches if m.strength == "symptom" and m.rule.get("distributed")}
-    ready = max((m.line for m in outcomes if m.rule["id"] == "server-ready"), default=-1)
-    survived = max((m.line for m in outcomes if m is not stop), default=-1)
-    dying = any(m.strength == "symptom" and m.label == "healthy" and m.line > ready for m in evidence.matches)
+    teardown = [m for m in evidence.matches if m.strength == "symptom" and m.label == "healthy"]
+    dying = {evidence.events[m.event].launch for m in teardown if m.line > lives.of(m.event).ready}
+    newest = {evidence.events[number].launch: number for number in evidence.own_events}
     for number in evidence.own_events:
-        event = evidence.events[number]
-        if stop is not None and event.first > stop.line:
-            return
-        fatal = number in evidence.fatal
-        if number in known or event.last < (ready if fatal else survived):
+        event, life = evidence.events[number], lives.of(number)
+        survived = life.ready if number in evidence.fatal else life.served
+        if number in known or event.last < survived or 0 <= life.stop < event.first:
             continue
-        if survived >= 0 and not dying and event.traceback is None:
+        if life.served >= 0 and event.launch not in dying and event.traceback is None:
             continue  # an error line of a server that goes on is a matter of one request
-        at = _error_line(event, evidence)
+        at = _error_line(event, evidence.events[newest[event.launch]].last, evidence)
         if at is not None and at not in evidence.covered:
             yield at
 
 
-def _error_line(event: Event, evidence: Evidence) -> int | None:
-    """The last exception of a traceback, or an error line among the last lines of the launch."""
+def _error_line(event: Event, end: int, evidence: Evidence) -> int | None:
+    """The last exception of a traceback, or an error line among the last lines of the launch, which ends at `end`."""
     if event.traceback is not None:
         raised = [at for at in range(event.first, event.last + 1) if evidence.lines[at].role == "exception"]
         return raised[-1] if raised else event.traceback
-    newest = evidence.lines[evidence.events[evidence.own_events[-1]].last]
+    newest = evidence.lines[end]
     first = evidence.lines[event.first]
     if first.file == newest.file and first.row > newest.row - _LAST_LINES:
         for at in range(event.first, event.last + 1):

@@ -33,13 +33,12 @@ def describe(
     anywhere: dict[str, Any] = {}
     for facts in told.values():
         anywhere = {**facts, **anywhere}
-    commands = _commands(lines, events, hits, rules, spec)
-    from_caller = find_command(argv, spec) if argv else None
+    found, resolved = _commands(lines, events, hits, rules, spec)
+    given_command = find_command(argv, spec) if argv else None, argv[0] if len(argv) == 1 else None
     launches = {}
     for index in range(max((event.launch for event in events), default=0) + 1):
-        command = from_caller or commands[0].get(index)
-        resolved = commands[1].get(index, {})
-        launches[index] = _launch(command, resolved, {**anywhere, **told[index]}, given, rules)
+        command, text = given_command if given_command[0] else found.get(index, (None, None))
+        launches[index] = _launch(command, resolved.get(index, {}), {**anywhere, **told[index]}, given, rules, text)
     return launches
 
 
@@ -72,9 +71,9 @@ def _commands(
     hits: Mapping[int, list[Hit]],
     rules: RuleSet,
     spec: LaunchSpec,
-) -> tuple[dict[int, Command], dict[int, dict[str, str]]]:
+) -> tuple[dict[int, tuple[Command, str | None]], dict[int, dict[str, str]]]:
     boundaries = set(rules.log["boundaries"])
-    commands: dict[int, Command] = {}
+    commands: dict[int, tuple[Command, str | None]] = {}
     resolved: dict[int, dict[str, str]] = {}
     for at in sorted(hits):
         if not any(hit.signature in boundaries for hit in hits[at]):
@@ -86,7 +85,7 @@ def _commands(
             if launch not in resolved and (found := from_server_args(text, spec)):
                 resolved[launch] = found
         elif launch not in commands and (command := find_command(text, spec)):
-            commands[launch] = command
+            commands[launch] = (command, text)
     return commands, resolved
 
 
@@ -96,6 +95,7 @@ def _launch(
     told: Mapping[str, Any],
     given: Mapping[str, Any],
     rules: RuleSet,
+    text: str | None,
 ) -> Launch:
     flags = dict(command.flags) if command else {}
     facts: dict[str, Any] = {f"--{name.replace('_', '-')}": value for name, value in resolved.items()}
@@ -121,6 +121,8 @@ def _launch(
         flags=flags,
         resolved=resolved,
         facts=facts,
+        redirect=command.redirect if command else "",
+        text=text,
     )
 
 

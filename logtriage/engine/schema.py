@@ -234,9 +234,9 @@ class Wrapper(Strict):
             expression = re.compile(self.regex, re.ASCII)
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from error
-        unknown = set(expression.groupindex) - {"time", "stream", "partial"}
+        unknown = set(expression.groupindex) - {"time", "stream", "partial", "origin"}
         if unknown:
-            raise ValueError(f"no such named group: {', '.join(sorted(unknown))} (time, stream, partial)")
+            raise ValueError(f"no such named group: {', '.join(sorted(unknown))} (time, stream, partial, origin)")
         if self.partial and not {"stream", "partial"} <= set(expression.groupindex):
             raise ValueError("'partial' needs the named groups 'stream' and 'partial' in the regex")
         if (self.kind == "json") != (self.message is not None):

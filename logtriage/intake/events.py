@@ -172,7 +172,7 @@ class _Grouper:
         if not self._lines:
             return True
         last = self._lines[-1]
-        return line.file != last.file or line.row > last.row + 1
+        return (line.file, line.origin) != (last.file, last.origin) or line.row > last.row + 1
 
     def _close(self) -> None:
         first = self._lines[self._first]

@@ -195,7 +195,7 @@ class _Rows:
                 placed = layout.place(text)
                 time = seconds(placed.time) if placed.time else time
                 role = "fence" if placed.is_fence else line.role
-                line = line._replace(start=placed.body, body=placed.body, time=time, role=role)
+                line = line._replace(start=placed.body, body=placed.body, time=time, role=role, origin=placed.origin)
             if segment is raw or len(text) > line.body:
                 yield from _split_glued(line)
             at += len(segment) + 1 if place.is_stored else 0

@@ -73,11 +73,14 @@ class Decoded(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where the message of a line begins, the wrapper's time as printed, and whether the line is no part of the log."""
+    """Where the message of a line begins, the wrapper's time as printed, whether the line is no part of the log, and
+    the process or container that the wrapper names.
+    """
 
     body: int
     time: str
     is_fence: bool
+    origin: str
 
 
 class Layout:
@@ -92,12 +95,14 @@ class Layout:
 
     def place(self, text: str) -> Placed:
         """Place a line; `text` is without escape sequences."""
-        body, time = 0, ""
+        body, time, origin = 0, "", ""
         for prefix in self.prefixes:
             if match := prefix.match(text, body):
                 body = match.end()
-                time = match.groupdict().get("time") or time
-        return Placed(body, time, any(fence.is_all(text, body) for fence in self._fences))
+                named = match.groupdict()
+                time = named.get("time") or time
+                origin += named.get("origin") or ""
+        return Placed(body, time, any(fence.is_all(text, body) for fence in self._fences), origin)
 
 
 PLAIN = Layout()

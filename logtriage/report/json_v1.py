@@ -146,10 +146,10 @@ def _around(report: Report, root: int) -> Iterator[tuple[int, str]]:
     event = report.events[report.lines[root].event]
     frames = [at for at in range(event.first, root) if report.lines[at].role == "frame"][-_FRAMES:]
     near = range(max(0, root - CONTEXT), min(len(report.lines), root + CONTEXT + 1))
-    number, file = report.lines[root].number, report.lines[root].file
+    row, file = report.lines[root].row, report.lines[root].file
     for at in sorted({*frames, *near}):
         line = report.lines[at]
-        far = abs(line.number - number) > CONTEXT and line.role != "frame"
+        far = abs(line.row - row) > CONTEXT and line.role != "frame"
         if at == root or (line.text and line.file == file and not far):
             yield at, "root" if at == root else "frame" if line.role == "frame" else "context"
 

@@ -1,0 +1,159 @@
+"""The user's own command with changes: wrapper, environment, quoting and redirection stay as they were.
+
+In: a launch and changes. Out: the words of the server's command and the text to paste. Where the line that showed the
+command is known it is edited in place and read again to check the result; else the text is put together from the parts.
+Secrets are left in: every output takes them out last.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+from logtriage.intake.launch_command import LaunchSpec, canonical, find_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Change, Launch
+
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
+_FLAG = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?", re.DOTALL)
+_PLAIN = re.compile(r"[\w@%+=:,./~^-]+")
+_OPERATOR = re.compile(r"&&|\|[|&]?|;|&|\n")
+_TARGET = re.compile(r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)")
+
+
+def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[tuple[str, ...], str] | None:
+    """Return the words of the changed command and its text, or None where a change cannot be made to it.
+
+    None as well where no command is known, or where a change names only a direction.
+    """
+    spec = LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
+    if launch.command is None or any(change.new is None or not change.flag.startswith("-") for change in changes):
+        return None
+    words = list(launch.command)
+    for change in changes:
+        words = _changed(words, change, spec)
+    return tuple(words), _edited(launch, changes, words, spec) or _composed(launch, words)
+
+
+def redirect_target(launch: Launch) -> str | None:
+    """Return the file that the command writes its output to, or None."""
+    found = [match["file"].strip("'\"") for match in _TARGET.finditer(launch.redirect)]
+    return next((name for name in found if not name.startswith("/dev/")), None)
+
+
+def _changed(words: list[str], change: Change, spec: LaunchSpec) -> list[str]:
+    """Replace the value of a flag wherever it stands (the last one counts), or add the flag at the end."""
+    value = [] if change.new == "true" else str(change.new).split(" ")
+    result: list[str] = []
+    place = 0
+    done = False
+    while place < len(words):
+        word = words[place]
+        place += 1
+        if not _FLAG.fullmatch(word) or canonical(word, spec) != change.flag:
+            result.append(word)
+            continue
+        end = place
+        while end < len(words) and not _FLAG.fullmatch(words[end]):
+            end += 1
+        name = word.partition("=")[0]
+        new = [f"{name}={' '.join(value)}"] if "=" in word and value else [name, *value]
+        result += [*new, *(words[place:end] if "=" in word else [])]
+        place = end
+        done = True
+    return result if done else [*result, change.flag, *value]
+
+
+def _edited(launch: Launch, changes: Sequence[Change], words: Sequence[str], spec: LaunchSpec) -> str | None:
+    """The line that showed the command, changed in place; None where that does not give exactly `words`."""
+    assert launch.command is not None  # noqa: S101 - checked by render
+    if launch.text is None:
+        return None
+    text = launch.text
+    firsts = (f"{next(iter(launch.env), '')}=" if launch.env else "", *launch.wrapper[:1], launch.command[0])
+    starts = [text.find(first) for first in firsts if first and text.find(first) >= 0]
+    text = text[min(starts, default=0) :].strip()
+    for change in changes:
+        changed = _edit(text, change, launch.command, spec)
+        if changed is None:
+            return None
+        text = changed
+    found = find_command(text, spec)
+    kept = found is not None and (found.words, found.wrapper, found.env, found.redirect) == (
+        tuple(words), launch.wrapper, launch.env, launch.redirect,
+    )  # fmt: skip
+    return text if kept else None
+
+
+def _edit(text: str, change: Change, words: Sequence[str], spec: LaunchSpec) -> str | None:
+    value = "" if change.new == "true" else str(change.new)
+    if value and not _PLAIN.fullmatch(value):
+        return None
+    names = {word.partition("=")[0] for word in words if _FLAG.fullmatch(word) and canonical(word, spec) == change.flag}
+    if names:
+        written = "|".join(re.escape(name) for name in sorted(names))
+        if not value:
+            return text
+        pattern = rf"(?<!\S)(?P<flag>{written})(?P<gap>=|[ \t]+(?:\\\r?\n[ \t]*)?)(?P<quote>[\"']?)[^\s\"']+(?P=quote)"
+        return re.sub(pattern, lambda match: f"{match['flag']}{match['gap']}{value}", text)
+    added = f" {change.flag} {value}".rstrip()
+    last = words[-1]
+    place = text.rfind(last)
+    if place >= 0 and _PLAIN.fullmatch(last) and re.match(r"[\s'\"]|$", text[place + len(last) :]):
+        return text[: place + len(last)] + added + text[place + len(last) :]
+    return None
+
+
+def _composed(launch: Launch, words: Sequence[str]) -> str:
+    """The command put together from its parts; what a shell gets as one word is quoted as one word."""
+    inner = " ".join(_quoted(word) for word in words)
+    wrapper = list(launch.wrapper)
+    outer = _text_of_shell(wrapper)
+    env = [f"{name}={_quoted(value)}" for name, value in launch.env.items() if not _holds(wrapper, name, value)]
+    if outer is None:
+        body = " ".join([*(_shell_word(word) for word in wrapper), inner])
+    else:
+        before = [_shell_word(word) for word in wrapper[outer:]]
+        nested = shlex.quote(" ".join([*env, *before, inner]))
+        env = []
+        body = " ".join([*(_shell_word(word) for word in wrapper[:outer]), nested])
+    return " ".join(part for part in (*env, body, launch.redirect) if part)
+
+
+def _text_of_shell(wrapper: Sequence[str]) -> int | None:
+    """Where in a wrapper the text begins that a shell is given (`bash -c '…'`, `ssh host '…'`), or None."""
+    for index in range(len(wrapper) - 1, -1, -1):
+        if wrapper[index].rpartition("/")[2] not in _SHELLS:
+            continue
+        for place in range(index + 1, len(wrapper)):
+            if re.fullmatch(r"-\w*c", wrapper[place]):
+                return place + 1
+        if wrapper[index].rpartition("/")[2] == "ssh":
+            place = index + 1
+            while place < len(wrapper) and wrapper[place].startswith("-"):
+                place += 1 if re.fullmatch(r"-[46AaCfGgKkMNnqsTtVvXxYy]+", wrapper[place]) else 2
+            return place + 1
+        return len(wrapper)
+    return None
+
+
+def _holds(wrapper: Sequence[str], name: str, value: str) -> bool:
+    return any(word.endswith(f"{name}={value}") for word in wrapper)
+
+
+def _shell_word(word: str) -> str:
+    return word if _OPERATOR.fullmatch(word) else _quoted(word)
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell reads it; one with a variable stays open to the shell."""
+    if _PLAIN.fullmatch(word):
+        return word
+    if "$" in word and "'" not in word and "`" not in word:
+        return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return shlex.quote(word)

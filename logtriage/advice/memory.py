@@ -1,0 +1,188 @@
+"""Advice for want of memory: who else holds it, else a flag with a direction and a number from the log's own figures."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+from logtriage.advice.case import Step
+from logtriage.records import Change
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from logtriage.advice.case import Case
+    from logtriage.records import Attempt
+
+_FRACTION = "--mem-fraction-static"
+_GRAIN = 0.01
+_SPARE = 0.5
+_UNITS = {"KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "KB": 2**-20, "MB": 2**-10, "GB": 1.0}
+
+
+def holder(case: Case) -> str | None:
+    """Return who else holds the memory, as the message says, or None."""
+    facts = case.now.facts
+    if not facts.get("other_pid"):
+        return None
+    used, total = facts.get("other_used"), facts.get("total")
+    size = f"{used} of {total}" if used and total else used or "memory"
+    gpu = f"GPU {facts['gpu']}" if facts.get("gpu") is not None else "the same GPU"
+    return f"Process {facts['other_pid']} holds {size} on {gpu}"
+
+
+def step(case: Case) -> Step:
+    """Return the next step for a label that is about memory."""
+    if (who := holder(case)) is not None:
+        flags = ", ".join(item["flag"] for item in case.servers.memory(case.now.label, case.setting.version))
+        blamed = f" {case.now.flag}" if case.now.flag else ""
+        text = f"{who}: end it or use another GPU, then launch the same command again."
+        return Step(
+            text, notes=(f"Only if it must stay: {flags or blamed.strip()}.",), stop="memory is held by another process"
+        )
+    notes: list[str] = []
+    for entry in _entries(case):
+        flag = entry["flag"]
+        if flag in case.pinned:
+            notes.append(f"{flag} is pinned; to {entry['direction']} it would help.")
+            continue
+        value, problem = _next(case, entry)
+        if problem is not None:
+            notes.append(problem)
+            continue
+        old = case.value(flag)
+        verb = "Raise" if entry["direction"] == "raise" else "Lower"
+        to = f" to {value}" if value is not None else ""
+        now = f" (now {old})" if old else ""
+        source = f"rule {case.now.rule}" if case.now.hint.get("flag") == flag else "servers/sglang/flags.yaml"
+        why = case.now.hint.get("text") if case.now.hint.get("flag") == flag else entry["why"]
+        if value is None:
+            notes.append(f"The log has no figure that a number for {flag} could rest on.")
+        change = Change(flag, old, value, _filled(str(why), case.now.facts), case.confidence, source)
+        return Step(f"{verb} {flag}{to}{now}.", (change,), tuple(notes))
+    return Step("No value of a memory flag is left.", (), tuple(notes), stop="nothing left to try")
+
+
+def _entries(case: Case) -> list[Mapping[str, Any]]:
+    """The flags to try: the one that the message names, then the label's."""
+    entries = case.servers.memory(case.now.label, case.setting.version)
+    hint = case.now.hint
+    if not hint.get("flag") or not hint.get("direction"):
+        return entries
+    known = next((item for item in entries if item["flag"] == hint["flag"]), None)
+    base = known or {"why": hint["text"], "least": 0, "factor": 2 if hint["direction"] == "raise" else 0.5}
+    first = {**base, "flag": hint["flag"], "direction": hint["direction"]}
+    return [first, *(item for item in entries if item["flag"] != hint["flag"])]
+
+
+def _next(case: Case, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The next value of a flag (None: only the direction is known), or why there is none."""
+    flag = entry["flag"]
+    if flag == _FRACTION:
+        return _next_fraction(case, entry)
+    tried = [number for number in (_number(_value(attempt, flag)) for attempt in case.attempts) if number is not None]
+    now = _number(case.value(flag))
+    if flag == "--tp-size":
+        return _next_tp(case, now or 1)
+    if now is None or now <= 0:
+        return None, None
+    new = now * entry["factor"]
+    if new < entry["least"] or new in tried or (entry.get("most") and new > entry["most"]):
+        return None, f"{flag} has no value left: {now:g} is at its end."
+    return str(math.ceil(new) if float(now).is_integer() else round(new, 2)), None
+
+
+def _next_tp(case: Case, now: float) -> tuple[str | None, str | None]:
+    count = case.launch.facts.get("gpu_count")
+    if count is None:
+        return None, None
+    return (f"{2 * int(now)}", None) if 2 * now <= int(count) else (None, f"--tp-size {now:g} already uses all GPUs.")
+
+
+def _next_fraction(case: Case, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """A fraction between those that were too small and those that were too large."""
+    low, high = _bounds(case)
+    now = _number(case.value(_FRACTION)) or _number(case.now.facts.get("fraction"))
+    if entry["direction"] == "raise":
+        minimum = _number(case.now.facts.get("minimum"))
+        if now is None and minimum is None:
+            return None, None
+        new = _ceil(minimum + _GRAIN) if minimum is not None else round((now or 0) + entry.get("step", 0.05), 3)
+        new = new if new <= entry.get("most", 0.95) else _between(low, entry.get("most", 0.95) + _GRAIN)
+    else:
+        if now is None:
+            return None, None
+        new = round(now - max(entry.get("step", 0.05), _missing(case)), 3)
+        new = new if new >= entry.get("least", 0.3) else _between(entry.get("least", 0.3) - _GRAIN, high)
+    if (low is not None and new <= low) or (high is not None and new >= high):
+        new = _between(low, high)
+    if math.isnan(new):
+        ends = [
+            f"{low:g} is too small" if low is not None else "",
+            f"{high:g} is too large" if high is not None else "",
+        ]
+        told = " and ".join(end for end in ends if end)
+        return None, f"No value of {_FRACTION} works: {told}; the model needs more GPU memory, or less of everything."
+    return f"{new:g}", None
+
+
+def _bounds(case: Case) -> tuple[float | None, float | None]:
+    """The largest fraction that was too small, and the smallest that was too large."""
+    low: float | None = None
+    high: float | None = None
+    for attempt in case.attempts:
+        entries = case.servers.memory(attempt.label, case.setting.version)
+        own = next((item["direction"] for item in entries if item["flag"] == _FRACTION), None)
+        direction = attempt.hint["direction"] if attempt.hint.get("flag") == _FRACTION else own
+        value = _number(_value(attempt, _FRACTION)) or _number(attempt.facts.get("fraction"))
+        minimum = _number(attempt.facts.get("minimum"))
+        if direction == "raise" and (value is not None or minimum is not None):
+            low = max(number for number in (low, value, minimum) if number is not None)
+        if direction == "lower" and value is not None:
+            high = min(number for number in (high, value) if number is not None)
+    return low, high
+
+
+def _between(low: float | None, high: float | None) -> float:
+    """The middle of what is left, on a grid of 0.01; not a number where nothing is left."""
+    if low is None or high is None:
+        return math.nan
+    middle = round(math.floor((low + high) / 2 / _GRAIN + 1e-6) * _GRAIN, 2)
+    middle = middle if middle > low + 1e-9 else round(middle + _GRAIN, 2)
+    return middle if low + 1e-9 < middle < high - 1e-9 else math.nan
+
+
+def _missing(case: Case) -> float:
+    """The part of the GPU that was missing, with a little to spare; 0 where the log does not say."""
+    facts = case.now.facts
+    wanted, free, total = (_gib(facts.get(name)) for name in ("wanted", "free", "total"))
+    if wanted is None or not total:
+        return 0.0
+    return _ceil((max(0.0, wanted - (free or 0.0)) + _SPARE) / total)
+
+
+def _ceil(number: float) -> float:
+    return round(math.ceil(round(number / _GRAIN, 6)) * _GRAIN, 2)
+
+
+def _value(attempt: Attempt, flag: str) -> str | None:
+    value = attempt.launch.flags.get(flag, attempt.launch.facts.get(flag))
+    return None if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _gib(text: Any) -> float | None:
+    found = re.fullmatch(r"([\d.]+) ?([KMG]i?B)", str(text or ""))
+    return float(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _filled(template: str, facts: Mapping[str, Any]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: str(facts.get(match[1], "…")), template)
