@@ -13,7 +13,7 @@ from logtriage.intake import events as intake_events
 from logtriage.intake import lines as intake_lines
 from logtriage.intake import streams
 from logtriage.intake.source import open_source
-from logtriage.records import InputFile, Line, Record, Report
+from logtriage.records import InputFile, Line, Record, Report, RootCause
 
 if TYPE_CHECKING:
     import os
@@ -87,7 +87,11 @@ def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = 
 def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
     finding = _finding(options.responses)
-    judged, notes = _judge(reading, rules, options, finding)
+    pasted = None if options.responses else _pasted_answer(reading, rules)
+    judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
+    if pasted and judged.verdict.decided_by == "response":
+        line = reading.lines[pasted[0]]
+        judged = judged.replace(root=RootCause(pasted[0], (line.start, len(line.text))))
     verdict, advice = planner.plan(
         judged.verdict, judged.root, judged.incident, judged.launch, rules,
         options.after, options.pinned, [file.name for file in reading.files],
@@ -128,6 +132,17 @@ def _finding(responses: Sequence[bytes]) -> Finding | None:
     from logtriage import answers  # most logs come without answers
 
     return answers.judge([answer for body in responses for answer in answers.read_response(body)])
+
+
+def _pasted_answer(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
+    """Return the first line that holds an answer of the server which is garbage, and how it is."""
+    signatures = set(rules.log["answers"])
+    for at in sorted(reading.hits):
+        if any(hit.signature in signatures for hit in reading.hits[at]):
+            line = reading.lines[at]
+            if (finding := _finding([line.text[line.start :].encode()])) is not None:
+                return at, finding
+    return None
 
 
 def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> RuleSet:

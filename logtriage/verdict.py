@@ -148,8 +148,9 @@ def root_cause(
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
     if match is None or verdict.decided_by == "response":
-        if verdict.label == "unknown" and incident.troubles:
-            at = incident.troubles[0]
+        ended = [ending.line for ending in incident.endings]
+        if verdict.label == "unknown" and (incident.troubles or ended):
+            at = incident.troubles[0] if incident.troubles else ended[0]
             component, flag = _from_frames(at, lines, events, blame)
             return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
         return None

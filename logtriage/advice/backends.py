@@ -48,10 +48,15 @@ def with_forced(case: Case, planned: Step) -> Step:
     """
     done = {change.flag for change in planned.changes}
     found: list[Change] = []
-    for flag, value, why, source, _ in history.dead_values(case.launch, case.ruled_out, case.servers, case.setting):
+    notes: list[str] = []
+    for flag, value, why, source, label in history.dead_values(case.launch, case.ruled_out, case.servers, case.setting):
         if flag in done:
             continue
         shown = f"{flag} {value or 'auto'}"
+        seen = history.excluded_by(flag, value, case.ruled_out, case.servers, case.setting)
+        if flag not in case.launch.flags and label == "degenerate-output" and seen is None:
+            notes.append(f"{shown} is {why} ({source}).")
+            continue
         other = next(iter(_allowed(case, flag)), None)
         if flag in case.pinned or other is None:
             reason = "is pinned, but" if flag in case.pinned else "has no other value left and"
@@ -60,7 +65,7 @@ def with_forced(case: Case, planned: Step) -> Step:
         because = f"{value or 'auto'} cannot work here: {why}"
         sure = _confidence(case, other)
         found.append(Change(flag, value, other.value, because, sure, source, forced=True))
-    return planned.replace(changes=(*planned.changes, *found))
+    return planned.replace(changes=(*planned.changes, *found), notes=(*planned.notes, *notes))
 
 
 def garbage(case: Case) -> Step:
@@ -76,20 +81,20 @@ def garbage(case: Case) -> Step:
         found = step(case, first)
         if found.changes or first in case.pinned:
             return found
-    # The first suspect is tried out: go on only with kernels that all attempts shared and that are known to be doubtful.
+    # The first suspect is tried out: go on only with doubtful kernels that all attempts shared.
+    suspicion = "suspect the checkpoint or the tokenizer, not a kernel"
     for flag in flags[1:]:
         if flag in case.pinned or not _is_doubtful(case, flag, bad):
             continue
         found = step(case, flag)
         if found.changes:
-            return found
-    if unrelated:
-        names = " and ".join(case.servers.library(kernels)["name"] for kernels in unrelated)
-        text = (
-            f"{names} share no code and give the same garbage: suspect the checkpoint or the tokenizer, not a kernel."
-        )
-        return Step(text, stop="the same garbage under kernels that share nothing", action="investigate")
-    return step(case, first)
+            note = f"All attempts had this kernel in common. If its successor gives the same garbage, {suspicion}."
+            return found.replace(notes=(note,))
+    names = " and ".join(case.servers.library(kernels)["name"] for kernels in unrelated)
+    text = f"{names} share no code and give the same garbage: {suspicion}." if names else _nothing_left(case, first)
+    stop = "the same garbage under kernels that share nothing" if names else "nothing left to try"
+    notes = () if names else (f"If all of these gave the same garbage, {suspicion}.",)
+    return Step(text, notes=notes, stop=stop, action="investigate")
 
 
 def _allowed(case: Case, flag: str) -> Iterator[Candidate]:

@@ -1,7 +1,7 @@
-"""Earlier attempts → what they rule out, as partial descriptions in which an unnamed field is a wildcard.
+"""Earlier attempts → what they rule out: partial descriptions in which an unnamed field is a wildcard.
 
-In: attempts (from reports, or from whoever keeps them) and the knowledge. Out: exclusions, and the answer whether a value
-is excluded. The width of an exclusion follows the label's ``retry`` and the rule's ``blocks``.
+In: attempts (from reports, or from whoever keeps them) and the knowledge. Out: exclusions, and the answer whether a
+value is excluded. The width of an exclusion follows the label's ``retry`` and the rule's ``blocks``.
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ def _changed(then: Launch, now: Launch) -> str:
 
 
 def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion]:
-    """What one failed attempt rules out."""
+    """What one failed attempt rules out; nothing, where another process held the memory."""
+    if earlier.facts.get("other_pid"):
+        return []
     known = setting_of(earlier.launch, servers)
     now = setting_of(launch, servers)
     setting = known.replace(**{name: getattr(now, name) for name in ("version", "sm", "format", "flashinfer")

@@ -1,4 +1,4 @@
-"""Advice for want of memory: who else holds it, else a flag with a direction and a number from the log's own figures."""
+"""Advice for want of memory: who else holds it, else a flag, a direction, and a number from the log's figures."""
 
 from __future__ import annotations
 

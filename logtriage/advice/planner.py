@@ -1,7 +1,7 @@
 """The one next step for a verdict: what the message itself names first, then what is known of the server and the GPU.
 
-In: a verdict with its evidence, the launch, earlier attempts and flags that must stay. Out: advice, and the verdict with
-candidates that only history can give.
+In: a verdict with its evidence, the launch, earlier attempts and flags that must stay. Out: advice, and the verdict
+with candidates that only history can give.
 """
 
 from __future__ import annotations
@@ -48,10 +48,21 @@ def plan(
     if verdict.outcome not in _FAILED or action in ("none", "wait", "fix-request"):
         return verdict, Advice(action, summary)
     now = Attempt(
-        source=next(iter(files), "this launch"), text=verdict.because, label=verdict.label, retry=verdict.retry, action=action, outcome=verdict.outcome,
-        launch=launch, rule=verdict.rule, flag=root.flag if root else None, value=root.value if root else None,
-        component=root.component if root else None, blocks=dict(rule.get("blocks", {})), hint=hint, facts=facts,
-    )  # fmt: skip
+        source=next(iter(files), "this launch"),
+        label=verdict.label,
+        retry=verdict.retry,
+        action=action,
+        outcome=verdict.outcome,
+        launch=launch,
+        rule=verdict.rule,
+        text=verdict.because,
+        flag=root.flag if root else None,
+        value=root.value if root else None,
+        component=root.component if root else None,
+        blocks=dict(rule.get("blocks", {})),
+        hint=hint,
+        facts=facts,
+    )
     if action == "investigate" and not history and launch.command is None:
         return verdict, Advice(action, summary, notes=("No command is known; give it after `--`.",))
     return _with_knowledge(verdict, now, summary, rules, history, pinned, files)
@@ -74,6 +85,7 @@ def _with_knowledge(
         found = history.likely(this.launch, this.ruled_out, known, this.setting) if now.label != "unknown" else []
         verdict = verdict.replace(candidates=(*found, *verdict.candidates))
         step = _investigate(this, summary, files)
+        notes += ["The likely reading is a candidate only: nothing in this log proves it."] if found else []
     else:
         step = _step(this, summary)
     if step.stop is None:
@@ -98,12 +110,12 @@ def _with_knowledge(
 
 def _step(this: Case, summary: str) -> Step:
     """The step for a failure that is understood."""
-    from logtriage.advice import backends, case, memory
+    from logtriage.advice import arguments, backends, case, memory
 
     now = this.now
     if (who := memory.holder(this)) is not None and now.action in ("free-memory", "change-flag"):
         return memory.step(this).replace(action="free-memory") if who else memory.step(this)
-    if (named := _named_way_out(this, summary)) is not None:
+    if (named := arguments.named_way_out(this, summary)) is not None:
         return named
     if now.action == "free-memory":
         return memory.step(this)
@@ -112,9 +124,9 @@ def _step(this: Case, summary: str) -> Step:
     if now.action == "fix-environment":
         return _repair(this, summary)
     if now.label == "port-in-use":
-        return _other_port(this, summary)
+        return arguments.other_port(this, summary)
     flag = now.flag
-    if flag is not None and (fixed := _respelt(this, flag)) is not None:
+    if flag is not None and (fixed := arguments.respelt(this, flag)) is not None:
         return fixed
     if now.label == "oom-weight-shuffle":
         flag = this.servers.components["moe"]
@@ -133,49 +145,8 @@ def _step(this: Case, summary: str) -> Step:
     return case.Step(summary, (Change(flag, this.value(flag), None, why, this.confidence, f"rule {now.rule}"),))
 
 
-def _named_way_out(this: Case, summary: str) -> Step | None:
-    """The way out that the message names, if it can be taken here."""
-    from logtriage.advice import case, history
-
-    now, servers = this.now, this.servers
-    hint = now.hint
-    flag = hint.get("flag") or now.facts.get("new_flag")
-    value = hint.get("value") or now.facts.get("new_value")
-    if hint.get("direction") and now.action == "free-memory":
-        return None  # memory has the better number
-    if value is not None and flag is None and value in servers.choices(str(now.flag), this.setting.version):
-        flag = now.flag
-    if flag is None or now.action == "fix-environment":
-        return None
-    flag = servers.canonical(str(flag))
-    if flag in this.pinned:
-        return case.Step(f"{summary} But {flag} is pinned.", stop=f"{flag} is pinned")
-    if value is None and servers.is_switch(flag):
-        value = "true"
-    if value is None and hint.get("direction") == "lower":
-        value = _fewer(this, flag)
-    value = None if value is None or "…" in str(value) else str(value)
-    choices = servers.choices(flag, this.setting.version)
-    if value is not None and this.setting.version is not None and choices and value not in choices:
-        return None
-    if value is not None and history.excluded_by(flag, value, this.ruled_out, servers, this.setting):
-        return None
-    why = "the message itself names this way out"
-    return case.Step(summary, (Change(flag, this.value(flag), value, why, this.confidence, f"rule {now.rule}"),))
-
-
-def _fewer(this: Case, flag: str) -> str | None:
-    """The smaller number that a parallel size can only be: the GPUs that there are, or one instead of two."""
-    now, count = this.value(flag), this.launch.facts.get("gpu_count")
-    if flag == "--tp-size" and now is not None and now.isdigit():
-        if count is not None and int(count) < int(now):
-            return str(count)
-        return "1" if now == "2" else None
-    return None
-
-
 def _repair(this: Case, summary: str) -> Step:
-    """What to repair; first, though, whether what is to be repaired could work here at all; second, what needs no repair."""
+    """What to repair. First, though, whether that could work here at all; second, what needs no repair."""
     from logtriage.advice import backends, case
 
     now, servers = this.now, this.servers
@@ -202,53 +173,19 @@ def _repair(this: Case, summary: str) -> Step:
     return found.replace(summary=summary, notes=(second,))
 
 
-def _respelt(this: Case, flag: str) -> Step | None:
-    """The right spelling of a value or flag that this version does not know, if there is one that can work."""
-    from logtriage.advice import case, history
-
-    servers, version = this.servers, this.setting.version
-    value = this.now.value
-    listed = re.findall(r"'([^']+)'", str(this.now.facts.get("choices", "")))
-    choices = listed or servers.choices(flag, version)
-    if value is None or not choices or value in choices:
-        return None
-    meant = servers.value_renamed(flag, value, version) or servers.closest(value, choices)
-    if meant is None or meant not in choices or flag in this.pinned:
-        return None
-    hit = history.excluded_by(flag, meant, this.ruled_out, servers, this.setting)
-    if hit is not None or (this.setting.sm is not None and servers.status_of(flag, meant, this.setting).is_dead):
-        return None
-    why = f"{value} is no choice of {flag}; {meant} is the nearest one"
-    change = Change(flag, value, meant, why, this.confidence, f"rule {this.now.rule}")
-    return case.Step(f"Use {flag} {meant}: {value} is not one of its choices.", (change,))
-
-
-def _other_port(this: Case, summary: str) -> Step:
-    from logtriage.advice import case
-
-    flag = this.now.flag or "--port"
-    tried = {str(attempt.value) for attempt in this.attempts} | {
-        str(this.value(name)) for name in ("--port", "--nccl-port")
-    }
-    old = this.now.value or this.value(flag)
-    if flag in this.pinned:
-        return case.Step(f"{flag} is pinned: stop the process that holds the port.", stop=f"{flag} is pinned")
-    if old is None or not old.isdigit():
-        return case.Step(summary, (Change(flag, old, None, summary, this.confidence, f"rule {this.now.rule}"),))
-    new = next(str(port) for port in range(int(old) + 1, int(old) + 1000) if str(port) not in tried)
-    why = f"port {old} is taken; any free port will do (`ss -ltn` lists those in use)"
-    change = Change(flag, old, new, why, 0.5, f"rule {this.now.rule}")
-    return case.Step(f"Use another port, such as {flag} {new}, or stop the process that holds {old}.", (change,))
-
-
 def _investigate(this: Case, summary: str, files: Sequence[str]) -> Step:
     """Where to look; and what to replace before the next launch, since it could not work."""
-    from logtriage.advice import case, command
+    from logtriage.advice import backends, case, command
 
     target = command.redirect_target(this.launch)
     read = {name.replace("\\", "/").rpartition("/")[2] for name in files}
     if target is not None and target.rpartition("/")[2] not in read:
         summary = f"Read {target} first: the output of this launch went there. {summary}"
+    flag = this.now.flag
+    if this.now.label == "unknown" and flag in this.servers.backends:
+        found = backends.step(this, str(flag), sure=True)
+        if found.changes:
+            return found.replace(summary=summary, notes=(f"If that tells nothing: {found.summary}",))
     return case.Step(summary)
 
 
@@ -284,15 +221,18 @@ def _ruled_out(this: Case) -> list[dict[str, str | None]]:
     from logtriage.advice.history import dead_values
 
     found: list[dict[str, str | None]] = []
+    everywhere = {item.kernels for item in this.ruled_out if item.flag is None}
     for item in this.ruled_out:
+        if item.flag is not None and item.kernels in everywhere:
+            continue
         if item.config:
             value = " ".join(f"{flag} {value}" for flag, value in item.config if value)
             found.append({"flag": None, "value": value, "why": item.why, "source": item.source})
             continue
-        named = item.value or f"(served by {item.kernels})"
+        named = item.value or f"every value served by {item.kernels}"
         found.append({"flag": item.flag, "value": named, "why": item.why, "source": item.source})
-    for flag, value, why, source, _ in dead_values(this.launch, (), this.servers, this.setting):
-        found.append({"flag": flag, "value": value or "auto", "why": why, "source": source})
+    for flag, dead, why, source, _ in dead_values(this.launch, (), this.servers, this.setting):
+        found.append({"flag": flag, "value": dead or "auto", "why": why, "source": source})
     return list({(item["flag"], item["value"]): item for item in reversed(found)}.values())[::-1]
 
 

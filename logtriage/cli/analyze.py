@@ -10,6 +10,7 @@ import click
 
 from logtriage import pipeline
 from logtriage.cli import exit_codes
+from logtriage.cli.after import SeveralAfter, attempts, read_bytes
 from logtriage.errors import InputError, TriageError
 from logtriage.report import json_v1
 
@@ -19,11 +20,12 @@ Examples:
   logtriage analyze run.log --format json | jq .verdict.label
   kubectl logs my-pod | logtriage analyze -
   logtriage analyze run.log --response answer.json --sm 120
+  logtriage analyze run3.log --after run1.log run2.log --pin --tp
   logtriage analyze run.log -- python3 -m sglang.launch_server --model-path … --tp 8
 """
 
 
-@click.command("analyze", epilog=EPILOG)
+@click.command("analyze", cls=SeveralAfter, epilog=EPILOG)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG... [-- CMD...]")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True,
               help="Form of the report.")  # fmt: skip
@@ -37,6 +39,11 @@ Examples:
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of the launch (-9 or 137 for SIGKILL).")
 @click.option("--kernel-log", "kernel_logs", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
               help="The kernel's log of the same time (dmesg); may be repeated.")  # fmt: skip
+@click.option("--after", multiple=True, type=click.Path(), metavar="OLDLOG...",
+              help="Logs of earlier launches, the oldest first: what they rule out is not advised.")  # fmt: skip
+@click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
+              help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
+@click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
 @click.option("--separate", is_flag=True, help="The logs are of unrelated launches: one report for each.")
 @click.option("--fail-on", metavar="LABEL,...", help="Exit with 1 for these labels and with 0 for all others.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict.")
@@ -53,10 +60,12 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
-        responses=[_response(path) for path in given["responses"]],
+        responses=[read_bytes(path) for path in given["responses"]],
         exit_code=given["exit_code"],
         kernel_logs=given["kernel_logs"],
+        pinned=given["pinned"],
     )
+    options = options.replace(after=attempts(given, rules, options.facts))
     groups = [(log,) for log in logs] if given["separate"] else [logs]
     codes = []
     with _open_output(given["output"]) as stream:
@@ -82,14 +91,6 @@ def rule_folders(named: tuple[str, ...]) -> list[Any]:
     from pathlib import Path
 
     return [Path(folder) for folder in (*listed, *named)]
-
-
-def _response(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _open_output(path: str | None) -> Any:

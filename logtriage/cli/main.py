@@ -16,6 +16,7 @@ from logtriage.errors import TriageError
 
 COMMANDS = {
     "analyze": ("analyze", "Say what went wrong first in the log of an SGLang launch."),
+    "next": ("next", "Print the next command to try after a failed launch."),
     "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
     "rules": ("rules", "List, lint and test the rules."),
     "evaluate": ("evaluate", "Compare the verdicts on a corpus with those that stand beside its logs."),

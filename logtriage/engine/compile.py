@@ -47,7 +47,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     sources = [
         {"id": item.id, "any": table.flat(item.any), "gives": item.gives, "scale": item.scale} for item in log.sources
     ]
-    boundaries = table.flat(log.boundaries)
+    boundaries, answers = table.flat(log.boundaries), table.flat(log.answers)
     routes = [_route(entry, log.busy) for entry in table.entries]
     searched = [entry[0] for entry, route in zip(table.entries, routes, strict=True) if route == "gate"]
     chosen = gates.choose(searched, log.failures, log.busy)
@@ -66,6 +66,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "prefixes": log.prefixes,
             "marks": marks,
             "sources": sources,
+            "answers": answers,
             "boundaries": boundaries,
             "recognised_by": log.recognised_by,
             "fatal": log.fatal,

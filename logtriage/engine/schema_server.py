@@ -45,6 +45,7 @@ class ServerLog(Strict):
     prefixes: list[Text]
     marks: list[Mark]
     sources: list[Source]
+    answers: list[Signature]
     boundaries: list[Signature]
     recognised_by: list[Text]
     fatal: list[Text]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from logtriage._version import __version__
@@ -40,11 +41,20 @@ def to_dict(report: Report, *, redact: bool = True) -> dict[str, Any]:
     if not redact:
         return data
     redactor = Redactor(report.secrets)
-    if command := data["launch"]["command"]:
-        data["launch"]["command"] = redactor.argv(command)[0]
+    for part in (data["launch"], data["advice"]):
+        if part["command"]:
+            part["command"] = redactor.argv(part["command"])[0]
+    if data["advice"]["command_text"]:
+        data["advice"]["command_text"] = redact_shell(data["advice"]["command_text"], redactor)
     result = redactor.value(data)
     assert isinstance(result, dict)  # noqa: S101 - a dict goes in
     return result
+
+
+def redact_shell(text: str, redactor: Redactor) -> str:
+    """Return a shell command with `$NAME` for each secret, open to the shell where the secret stood in quotes."""
+    shown = redactor.argv([text])[0][0]
+    return re.sub(r"(?<=[\s=])'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', shown) if shown != text else text
 
 
 def dumps(data: dict[str, Any], *, one_line: bool = False) -> str:

@@ -26,6 +26,7 @@ _OUTCOME_STYLE = {
     "degenerate": "bad",
 }
 _SHOWN = 6
+_INDENT = " " * 12
 
 
 def rows(data: dict[str, Any], *, verbose: bool = False) -> Iterator[Row]:
@@ -137,14 +138,24 @@ def _next(data: dict[str, Any]) -> Iterator[Row]:
     if advice["action"] != "none":
         yield [("key", "  next      "), ("strong", advice["action"]), ("plain", f": {advice['summary']}")]
     for change in advice["changes"]:
-        old = f" (now {change['from']})" if change["from"] else ""
+        value = "" if change["to"] in (None, "true") else f" {change['to']}"
+        old = f"now {change['from']}; " if change["from"] else ""
+        why = f"forced: {change['why']}" if change["forced"] else change["why"]
         yield [
-            ("plain", "            "),
-            ("strong", f"{change['flag']} {change['to'] or ''}".rstrip()),
-            ("dim", old),
+            ("plain", _INDENT),
+            ("strong", f"{change['flag']}{value}"),
+            ("dim", f"  ({old}{why}; {change['confidence']:.0%} sure; {change['source']})"),
         ]
     for note in [*advice["notes"], *data["notes"]]:
-        yield [("plain", f"            {note}")]
+        yield [("plain", f"{_INDENT}{note}")]
+    for position, item in enumerate(advice["ruled_out"][:_SHOWN]):
+        what = " ".join(part for part in (item["flag"], item["value"]) if part)
+        why, _ = _cut(item["why"] or "", 0, limit=90)
+        key = f"  {'ruled out' if position == 0 else '':<10}"
+        yield [("key", key), ("plain", what), ("dim", f"  {why} ({item['source']})")]
+    if advice["command_text"]:
+        yield []
+        yield [("plain", advice["command_text"])]
 
 
 def _cut(text: str, hit: int, limit: int = MAX_TEXT) -> tuple[str, int]:

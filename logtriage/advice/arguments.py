@@ -1,0 +1,89 @@
+"""Steps for an argument that was refused: the way out that the message names, another spelling, another port."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from logtriage.advice import history
+from logtriage.advice.case import Step
+from logtriage.records import Change
+
+if TYPE_CHECKING:
+    from logtriage.advice.case import Case
+
+
+def named_way_out(this: Case, summary: str) -> Step | None:
+    """The way out that the message names, if it can be taken here."""
+    now, servers = this.now, this.servers
+    hint = now.hint
+    flag = hint.get("flag") or now.facts.get("new_flag")
+    value = hint.get("value") or now.facts.get("new_value")
+    if hint.get("direction") and now.action == "free-memory":
+        return None  # memory has the better number
+    if value is not None and flag is None and value in servers.choices(str(now.flag), this.setting.version):
+        flag = now.flag
+    if flag is None or now.action == "fix-environment":
+        return None
+    flag = servers.canonical(str(flag))
+    if flag in this.pinned:
+        return Step(f"{summary} But {flag} is pinned.", stop=f"{flag} is pinned")
+    if value is None and servers.is_switch(flag):
+        value = "true"
+    if value is None and hint.get("direction") == "lower":
+        value = _fewer(this, flag)
+    value = None if value is None or "…" in str(value) else str(value)
+    choices = servers.choices(flag, this.setting.version)
+    if value is not None and this.setting.version is not None and choices and value not in choices:
+        return None
+    if value is not None and history.excluded_by(flag, value, this.ruled_out, servers, this.setting):
+        return None
+    why = "the message itself names this way out"
+    return Step(summary, (Change(flag, this.value(flag), value, why, this.confidence, f"rule {now.rule}"),))
+
+
+def respelt(this: Case, flag: str) -> Step | None:
+    """The right spelling of a value or flag that this version does not know, if there is one that can work."""
+    servers, version = this.servers, this.setting.version
+    value = this.now.value
+    listed = re.findall(r"'([^']+)'", str(this.now.facts.get("choices", "")))
+    choices = listed or servers.choices(flag, version)
+    if value is None or not choices or value in choices:
+        return None
+    meant = servers.value_renamed(flag, value, version) or servers.closest(value, choices)
+    if meant is None or meant not in choices or flag in this.pinned:
+        return None
+    hit = history.excluded_by(flag, meant, this.ruled_out, servers, this.setting)
+    if hit is not None or (this.setting.sm is not None and servers.status_of(flag, meant, this.setting).is_dead):
+        return None
+    why = f"{value} is no choice of {flag}; {meant} is the nearest one"
+    change = Change(flag, value, meant, why, this.confidence, f"rule {this.now.rule}")
+    return Step(f"Use {flag} {meant}: {value} is not one of its choices.", (change,))
+
+
+def other_port(this: Case, summary: str) -> Step:
+    """Another port than those that were tried; the message cannot know one that is free."""
+
+    flag = this.now.flag or "--port"
+    tried = {str(attempt.value) for attempt in this.attempts} | {
+        str(this.value(name)) for name in ("--port", "--nccl-port")
+    }
+    old = this.now.value or this.value(flag)
+    if flag in this.pinned:
+        return Step(f"{flag} is pinned: stop the process that holds the port.", stop=f"{flag} is pinned")
+    if old is None or not old.isdigit():
+        return Step(summary, (Change(flag, old, None, summary, this.confidence, f"rule {this.now.rule}"),))
+    new = next(str(port) for port in range(int(old) + 1, int(old) + 1000) if str(port) not in tried)
+    why = f"port {old} is taken; any free port will do (`ss -ltn` lists those in use)"
+    change = Change(flag, old, new, why, 0.5, f"rule {this.now.rule}")
+    return Step(f"Use another port, such as {flag} {new}, or stop the process that holds {old}.", (change,))
+
+
+def _fewer(this: Case, flag: str) -> str | None:
+    """The smaller number that a parallel size can only be: the GPUs that there are, or one instead of two."""
+    now, count = this.value(flag), this.launch.facts.get("gpu_count")
+    if flag == "--tp-size" and now is not None and now.isdigit():
+        if count is not None and int(count) < int(now):
+            return str(count)
+        return "1" if now == "2" else None
+    return None

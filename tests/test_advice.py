@@ -1,0 +1,382 @@
+"""Advice: one step, from what the message names and from what is known; what was ruled out is never proposed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from logtriage import pipeline
+from logtriage.pipeline import Options
+from tests import launches
+from tests.conftest import ROOT, Case, cases
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Advice, Attempt, Report
+
+MOE, FP4 = "--moe-runner-backend", "--fp4-gemm-backend"
+FAILED = [case for case in cases() if case.folder.parent.name == "recorded" and case.verdict["responsible_flag"]]
+BAD = Options(responses=[launches.GARBAGE])
+
+
+def changes(advice: Advice) -> dict[str, str | None]:
+    return {change.flag: change.new for change in advice.changes}
+
+
+def recorded(name: str, rules: RuleSet, **options: Any) -> Report:
+    return pipeline.analyze(ROOT / "corpus/recorded" / name / "run.log", rules=rules, options=Options(**options))
+
+
+# ---- the story
+
+
+@pytest.fixture(scope="module")
+def first(rules: RuleSet) -> Attempt:
+    """MoE and dense GEMM on flashinfer_trtllm: SM100-only."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", f"{FP4} flashinfer_trtllm", end=launches.TRTLLM_MOE)
+    return pipeline.attempt(log, rules)
+
+
+@pytest.fixture(scope="module")
+def second(rules: RuleSet) -> Attempt:
+    """MoE on flashinfer_cutedsl, dense GEMM on its default: exclamation marks."""
+    return pipeline.attempt(launches.log(f"{MOE} flashinfer_cutedsl"), rules, BAD)
+
+
+@pytest.fixture(scope="module")
+def third(rules: RuleSet) -> Attempt:
+    """No backend chosen: exclamation marks, from the same kernels."""
+    return pipeline.attempt(launches.log(), rules, BAD)
+
+
+def test_one_step_replaces_the_moe_backend_and_what_else_is_ruled_out(rules: RuleSet) -> None:
+    """(i) Both on trtllm-gen: the MoE backend is the step, the dense one goes with it, since it cannot work either."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", f"{FP4} flashinfer_trtllm", end=launches.TRTLLM_MOE)
+    report = pipeline.analyze(log, rules=rules)
+    assert report.label == "sm100-only-kernel"
+    step, forced = report.advice.changes
+    assert (step.flag, step.old, step.new, step.forced) == (MOE, "flashinfer_trtllm", "flashinfer_cutlass", False)
+    assert (forced.flag, forced.forced) == (FP4, True)
+    assert forced.new in ("flashinfer_cudnn", "flashinfer_cutlass")
+    assert report.advice.command_text == launches.command(f"{MOE} flashinfer_cutlass", f"{FP4} {forced.new}")
+    assert {"flag": None, "value": "every value served by trtllm-gen"}.items() <= report.advice.ruled_out[0].items()
+
+
+@pytest.mark.parametrize("flags", [(f"{MOE} flashinfer_cutedsl",), (f"{MOE} auto",), ()])
+def test_garbage_moves_away_from_the_kernel_and_not_to_a_synonym(
+    rules: RuleSet, first: Attempt, flags: tuple[str, ...]
+) -> None:
+    """(ii) In 0.5.9 seven values run the same NVFP4 GEMM; the step leaves all of them."""
+    options = BAD.replace(after=[first])
+    report = pipeline.analyze(launches.log(*flags), rules=rules, options=options)
+    assert report.label == "degenerate-output"
+    assert changes(report.advice) == {MOE: "flashinfer_cutlass"}
+
+
+def test_killed_keeps_its_label_and_history_gives_the_likely_reading(
+    rules: RuleSet, first: Attempt, second: Attempt, third: Attempt
+) -> None:
+    """(iii) A bare notice after dense flashinfer_trtllm: a candidate with its reason, and the log to read is named."""
+    started = launches.command(f"{MOE} flashinfer_cutlass", f"{FP4} flashinfer_trtllm", redirect="> run.log 2>&1")
+    log = f"+ {started}\n{launches.KILLED}".encode()
+    report = pipeline.analyze(log, rules=rules, options=Options(after=[first, second, third]))
+    assert report.label == "killed-unexplained"
+    likely = report.verdict.candidates[0]
+    assert likely.label == "sm100-only-kernel"
+    assert "flashinfer_trtllm" in likely.because
+    assert likely.confidence < 0.6
+    assert report.advice.action == "investigate"
+    assert "run.log" in report.advice.summary
+    assert changes(report.advice) == {FP4: "flashinfer_cudnn"}
+    assert report.advice.command_text is not None
+    assert report.advice.command_text.endswith("flashinfer_cudnn > run.log 2>&1")
+
+
+def test_the_story_ends(rules: RuleSet, first: Attempt, second: Attempt, third: Attempt) -> None:
+    """From the first launch the advice leads to the backends that work; nothing that was ruled out comes again."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", f"{FP4} flashinfer_trtllm", end=launches.TRTLLM_MOE)
+    after = [second, third]
+    command = pipeline.analyze(log, rules=rules, options=Options(after=after)).advice.command_text
+    assert command == launches.command(f"{MOE} flashinfer_cutlass", f"{FP4} flashinfer_cudnn")
+    works = pipeline.analyze(launches.log(f"{MOE} flashinfer_cutlass", f"{FP4} flashinfer_cudnn"), rules=rules)
+    assert (works.label, works.advice.action, works.advice.changes) == ("healthy", "none", ())
+
+
+def test_the_same_garbage_under_kernels_that_share_nothing(rules: RuleSet, second: Attempt) -> None:
+    """After two unrelated MoE kernels only a dense kernel that sources disagree about is tried, then it stops."""
+    third = launches.log(f"{MOE} flashinfer_cutlass")
+    report = pipeline.analyze(third, rules=rules, options=BAD.replace(after=[second]))
+    assert changes(report.advice) == {FP4: "flashinfer_cudnn"}
+    assert "checkpoint or the tokenizer" in report.advice.notes[0]
+    fourth = launches.log(f"{MOE} flashinfer_cutlass", f"{FP4} flashinfer_cudnn")
+    earlier = [second, pipeline.attempt(third, rules, BAD)]
+    report = pipeline.analyze(fourth, rules=rules, options=BAD.replace(after=earlier))
+    assert report.advice.changes == ()
+    assert report.advice.command is None
+    assert "suspect the checkpoint or the tokenizer" in report.advice.summary
+
+
+def test_evidence_of_another_environment_is_told_but_not_obeyed(rules: RuleSet) -> None:
+    """What failed on another GPU rules out nothing here."""
+    there = pipeline.attempt(
+        launches.log(f"{MOE} flashinfer_cutlass", end=launches.TRTLLM_MOE, sm=90, version="0.5.16"), rules
+    )
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE, version="0.5.16")
+    report = pipeline.analyze(log, rules=rules, options=Options(after=[there]))
+    assert changes(report.advice)[MOE] == "flashinfer_cutlass"
+    assert any("has changed since" in str(item["why"]) for item in report.advice.ruled_out)
+
+
+# ---- the recorded launches
+
+
+@pytest.mark.parametrize("case", FAILED, ids=lambda case: case.folder.name)
+def test_advice_names_the_blamed_flag(case: Case, rules: RuleSet) -> None:
+    """In a change, in the summary or in a note."""
+    advice = pipeline.analyze(case.log, rules=rules).advice
+    flag = case.verdict["responsible_flag"]
+    told = [advice.summary, *advice.notes, *(change.flag for change in advice.changes)]
+    assert any(flag in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "value"),
+    [
+        ("kv-fp4", "--kv-cache-dtype", "fp4_mx_block16"),
+        ("nvfp4-dense-fp4cudnn", FP4, "marlin"),
+        ("nvfp4-moe-cutlass", MOE, "marlin"),
+        ("context-too-long", "--context-length", "32768"),
+        ("remote-code", "--trust-remote-code", "true"),
+        ("bogus-choice", MOE, "flashinfer_cutedsl"),
+        ("kv-frac-too-low", "--mem-fraction-static", "0.19"),
+        ("moe-triton-ok", "--mem-fraction-static", "0.13"),
+        ("port-in-use", "--port", "34001"),
+        ("tp2-one-gpu", "--tp-size", "1"),
+    ],
+)
+def test_the_way_out_that_the_message_names(rules: RuleSet, name: str, flag: str, value: str) -> None:
+    """Exactly that value; of a minimum, a little more."""
+    report = recorded(name, rules)
+    assert changes(report.advice) == {flag: value}
+    assert report.advice.command_text is not None
+    shown = "--trust-remote-code" if value == "true" else value
+    assert shown in report.advice.command_text
+
+
+@pytest.mark.parametrize(
+    ("name", "process", "size"), [("moe-load-oom", 8775, "121.79 GiB"), ("moe-fp8-postprocess-oom", 1182, "113.89 GiB")]
+)
+def test_who_holds_the_memory_comes_first(rules: RuleSet, name: str, process: int, size: str) -> None:
+    """Another process is named, with its size, and no flag is changed."""
+    advice = recorded(name, rules).advice
+    assert advice.action == "free-memory"
+    assert advice.summary.startswith(f"Process {process} holds {size}")
+    assert advice.changes == ()
+
+
+def test_a_download_is_not_repaired_for_a_kernel_that_cannot_work(rules: RuleSet) -> None:
+    """moe-flashinfer-trtllm, no network, SM90: the backend could not work anyway, so the step is another backend."""
+    advice = recorded("moe-flashinfer-trtllm", rules).advice
+    assert advice.action == "change-flag"
+    assert f"{MOE} flashinfer_trtllm could not work on SM90 anyway" in advice.summary
+    assert changes(advice) == {MOE: "triton"}
+
+
+def test_an_environment_failure_gets_environment_advice_first(rules: RuleSet) -> None:
+    """The toolkit is named first; a backend that needs no nvcc comes second."""
+    advice = recorded("fi-nvcc-118", rules).advice
+    assert advice.action == "fix-environment"
+    assert "CUDA_HOME" in advice.summary
+    assert changes(advice)["--attention-backend"] in ("fa3", "triton")
+    assert advice.notes[0].startswith("Without the repair:")
+
+
+# ---- memory
+
+
+def _kv(fraction: float, minimum: float | None = None) -> bytes:
+    end = (
+        f"ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fraction-static={fraction}. "
+        f"Raise --mem-fraction-static above {minimum} (minimum viable = 1 - available/pre = {minimum}).\n"
+        if minimum
+        else "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. "
+        f"Current value: mem_fraction_static={fraction}\n"
+    )
+    return launches.log(f"--mem-fraction-static {fraction}", end=f"[2026-02-11 09:20:13 TP0] {end}")
+
+
+def _graph(fraction: float) -> bytes:
+    end = (
+        "[2026-02-11 09:20:13 TP0] Capture cuda graph begin. This can take up to several minutes. avail mem=3.11 GB\n"
+        "[2026-02-11 09:20:19 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/opt/sglang/srt/model_executor/cuda_graph_runner.py", line 420, in capture\n'
+        "    self.capture_one_batch_size(bs, forward)\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 0 has a total capacity of "
+        "95.00 GiB of which 1.00 GiB is free. Including non-PyTorch memory, this process has 93.16 GiB memory in use.\n"
+    )
+    return launches.log(f"--mem-fraction-static {fraction}", end=end)
+
+
+def test_direction_follows_the_label(rules: RuleSet) -> None:
+    """A shortage of KV cache raises the fraction, a graph's out of memory lowers it by what was missing."""
+    assert changes(pipeline.analyze(_kv(0.5), rules=rules).advice) == {"--mem-fraction-static": "0.55"}
+    assert changes(pipeline.analyze(_kv(0.05, 0.108), rules=rules).advice) == {"--mem-fraction-static": "0.12"}
+    report = pipeline.analyze(_graph(0.9), rules=rules)
+    assert report.label == "oom-cuda-graph"
+    assert changes(report.advice) == {"--mem-fraction-static": "0.85"}
+
+
+def test_no_fraction_works(rules: RuleSet) -> None:
+    """0.85 is out of memory, 0.84 asks for more: that is said, and another flag is next."""
+    earlier = [pipeline.attempt(_graph(0.85), rules)]
+    report = pipeline.analyze(_kv(0.84), rules=rules, options=Options(after=earlier))
+    assert "--mem-fraction-static" not in changes(report.advice)
+    assert any("No value of --mem-fraction-static works: 0.84 is too small and 0.85 is too large" in note
+               for note in report.advice.notes)  # fmt: skip
+
+
+def test_a_fraction_between_two_failures(rules: RuleSet) -> None:
+    """With room between the ends the middle is next."""
+    earlier = [pipeline.attempt(_graph(0.9), rules)]
+    report = pipeline.analyze(_kv(0.8), rules=rules, options=Options(after=earlier))
+    assert changes(report.advice) == {"--mem-fraction-static": "0.85"}
+
+
+# ---- gaps, pins
+
+
+def test_no_command(rules: RuleSet) -> None:
+    """Without a command there is advice, no command text, and the gap is named."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE).split(b"\n", 1)[1]
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert advice.changes != ()
+    assert (advice.command, advice.command_text) == (None, None)
+    assert any("No command is known" in note for note in advice.notes)
+
+
+def test_unknown_version_and_gpu(rules: RuleSet) -> None:
+    """What is not known is named; a value must be a choice of all versions."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE, sm=None, version=None)
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert changes(advice) == {MOE: "flashinfer_cutlass"}
+    assert any("compute capability" in note and "version" in note for note in advice.notes)
+
+
+def test_a_version_that_nobody_has_read(rules: RuleSet) -> None:
+    """A version outside the known ones is advised on, and that is said."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE, version="0.9.0")
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert changes(advice) == {MOE: "flashinfer_cutlass"}
+    assert any("0.9.0 lies outside the versions that are known" in note for note in advice.notes)
+
+
+def test_an_unknown_flag_is_named_and_kept(rules: RuleSet) -> None:
+    """A flag that no version has stays in the command."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", "--frobnicate 7", end=launches.TRTLLM_MOE)
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert "--frobnicate is not a known flag." in advice.notes
+    assert "--frobnicate 7" in str(advice.command_text)
+
+
+def test_the_command_of_another_program(rules: RuleSet) -> None:
+    """A command that starts no SGLang server is no command."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE).split(b"\n", 1)[1]
+    options = Options(command=["vllm", "serve", "some/model", "--tensor-parallel-size", "8"])
+    advice = pipeline.analyze(log, rules=rules, options=options).advice
+    assert advice.command_text is None
+    assert any("No command is known" in note for note in advice.notes)
+
+
+def test_a_pinned_flag_is_never_changed(rules: RuleSet) -> None:
+    """If only a pinned flag could help, that is said, and nothing is proposed; aliases count."""
+    log = launches.log(f"{MOE} flashinfer_trtllm", f"{FP4} flashinfer_trtllm", end=launches.TRTLLM_MOE)
+    for pin in (MOE, FP4, "--fp4-gemm-runner-backend"):
+        advice = pipeline.analyze(log, rules=rules, options=Options(pinned=[pin])).advice
+        assert advice.changes == ()
+        assert "is pinned" in advice.summary
+
+
+def test_nothing_left_says_why(rules: RuleSet, second: Attempt) -> None:
+    """Every choice is listed with what it is ruled out by."""
+    failed = pipeline.attempt(launches.log(f"{MOE} flashinfer_cutlass", end=launches.TRTLLM_MOE), rules)
+    log = launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE)
+    advice = pipeline.analyze(log, rules=rules, options=Options(after=[second, failed])).advice
+    assert advice.changes == ()
+    assert advice.summary.startswith(f"Nothing is left to try for {MOE}.")
+    assert "ruled out by" in advice.summary
+
+
+# ---- the command line
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> dict[str, str]:
+    written = {
+        "first": launches.log(f"{MOE} flashinfer_trtllm", end=launches.TRTLLM_MOE),
+        "second": launches.log(f"{MOE} flashinfer_cutedsl"),
+        "third": launches.log(
+            f"{FP4} flashinfer_trtllm", "--api-key sk-abcdefghijklmnop1234", end=launches.TRTLLM_GEMM
+        ),
+    }
+    for name, log in written.items():
+        (tmp_path / f"{name}.log").write_bytes(log)
+    (tmp_path / "answer.json").write_bytes(launches.GARBAGE)
+    return {name: f"{name}.log" for name in written}
+
+
+def test_next_prints_just_the_command(run: Any, logs: dict[str, str]) -> None:
+    """One line, ready for a shell, and exit code 0."""
+    done = run("next", logs["first"])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == launches.command(f"{MOE} flashinfer_cutlass") + "\n"
+
+
+def test_next_takes_history_and_pins(run: Any, logs: dict[str, str]) -> None:
+    """--after takes several logs, with answers for them; what they rule out is replaced in passing."""
+    after = ["--after", logs["first"], logs["second"], "--after-response", f"{logs['second']}=answer.json"]
+    done = run("next", logs["third"], *after)
+    assert done.returncode == 0
+    assert f"{FP4} flashinfer_cudnn" in done.stdout
+    assert f"{MOE} flashinfer_cutlass" in done.stdout
+    assert "--api-key $API_KEY" in done.stdout
+    assert "sk-abc" not in done.stdout
+    pinned = run("next", logs["third"], *after, "--pin", FP4)
+    assert (pinned.returncode, pinned.stdout) == (3, "")
+    assert "is pinned" in pinned.stderr
+
+
+def test_after_before_the_log(run: Any, logs: dict[str, str]) -> None:
+    """`--after old.log new.log`: the last one is the log if no other word is."""
+    done = run("next", "--after", logs["first"], logs["third"])
+    assert done.returncode == 0
+    assert FP4 in done.stdout
+
+
+def test_next_without_a_command_to_give(run: Any, logs: dict[str, str]) -> None:
+    """Exit code 3 and the reason on standard error."""
+    done = run("next", str(ROOT / "corpus/recorded/moe-load-oom/run.log"))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Process 8775 holds 121.79 GiB" in done.stderr
+
+
+def test_analyze_shows_step_command_and_exclusions(run: Any, logs: dict[str, str]) -> None:
+    """The text report has the change with its reason, the command on a line of its own, and what is ruled out."""
+    done = run("analyze", logs["third"], "--after", logs["first"])
+    assert f"{FP4} flashinfer_cudnn  (now flashinfer_trtllm" in done.stdout
+    assert "ruled out" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("python3 -m sglang.launch_server")
+    data = json.loads(run("analyze", logs["third"], "--after", logs["first"], "--format", "json").stdout)
+    assert "$API_KEY" in data["advice"]["command"]
+    assert data["advice"]["command_text"].count("$API_KEY") == 1
+    assert {"flag", "value", "why", "source"} == set(data["advice"]["ruled_out"][0])
+
+
+def test_an_answer_for_no_old_log(run: Any, logs: dict[str, str]) -> None:
+    """--after-response names one of the logs given to --after, or it is a usage error."""
+    done = run("next", logs["third"], "--after", logs["first"], "--after-response", "other.log=answer.json")
+    assert done.returncode == 2
+    assert "OLDLOG=FILE" in done.stderr
