@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from logtriage.answers import Finding
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit
-    from logtriage.records import Attempt, Event, Incident, Launch, Match, NearMiss, RootCause, Verdict
+    from logtriage.records import (
+        Attempt, Event, Incident, Launch, Match, NearMiss, RootCause, Verdict,
+    )  # fmt: skip
 
     Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]
 
@@ -160,12 +162,12 @@ def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> Rule
 
         compiled = compile_rules([resources.rules_folder()])
         resources.cache_rules(compiled)
-    return RuleSet(compiled, linted=True, server=_server_knowledge)
+    return RuleSet(compiled, linted=True, server=lambda: _server_knowledge(compiled["server_file"]))
 
 
-def _server_knowledge() -> dict[str, Any]:
-    known = resources.server_knowledge()
-    if known is None:  # the cache folder cannot be written
+def _server_knowledge(path: str) -> dict[str, Any]:
+    known = resources.server_knowledge(path)
+    if known is None:  # removed since
         from logtriage.engine.compile import compile_rules
 
         known = compile_rules([resources.rules_folder()])["server"]

@@ -30,19 +30,19 @@ def rules_folder() -> Path:
 def shipped_rules() -> dict[str, Any] | None:
     """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time.
 
-    The knowledge about servers is no part of them: see `server_knowledge`.
+    The knowledge about servers is no part of them: `server_file` names the file that `server_knowledge` reads.
     """
-    return _load(os.path.join(_IN_WHEEL, "compiled.json"))
+    return _load_rules(os.path.join(_IN_WHEEL, "compiled.json"))
 
 
 def cached_rules() -> dict[str, Any] | None:
     """Return the rules compiled earlier from exactly these rule files and this code, or None."""
-    return _load(_cache_file())
+    return _load_rules(_cache_file())
 
 
-def server_knowledge() -> dict[str, Any] | None:
-    """Return the part of the compiled rules that only advice needs, shipped or compiled earlier, or None."""
-    return _load(os.path.join(_IN_WHEEL, "compiled-server.json")) or _load(_server_part(_cache_file()))
+def server_knowledge(server_file: str) -> dict[str, Any] | None:
+    """Return the part of compiled rules that only advice needs, or None if it cannot be read."""
+    return _load(server_file)
 
 
 def cache_rules(compiled: dict[str, Any]) -> None:
@@ -70,6 +70,11 @@ def _server_part(path: str) -> str:
 
 def _folder() -> str:
     return _IN_WHEEL if os.path.isdir(_IN_WHEEL) else _IN_CHECKOUT
+
+
+def _load_rules(path: str) -> dict[str, Any] | None:
+    rules = _load(path)
+    return None if rules is None else {**rules, "server_file": _server_part(path)}
 
 
 def _load(path: str) -> dict[str, Any] | None:

@@ -69,6 +69,7 @@ def test_the_corpus_is_there() -> None:
     """The tests above looked at all recorded launches and at the written ones."""
     kinds = [case.folder.parent.name for case in CASES]
     assert kinds.count("recorded") >= 29
-    assert kinds.count("written") >= 3
+    assert kinds.count("written") >= 100
+    assert kinds.count("blind") >= 100
     assert sum(bool(case.responses) for case in CASES) >= 6
     assert {case.verdict["split"] for case in CASES} == {"train", "test"}

@@ -29,17 +29,20 @@ def _root(case: Case, rules: RuleSet) -> tuple[list[bytes], int]:
 def test_cut_around_the_root_line(case: Case, rules: RuleSet) -> None:
     """5, 10, 20 and 40 lines around the root line give the same label and root line.
 
-    Where the verdict rests on a line further away (`rests_on` in case.yaml) it may become unknown or unsure.
+    Where the verdict rests on a line further away (`rests_on` in case.yaml; the frames, for the stage of an
+    out-of-memory) it may become unknown or unsure. Another rank's wrapper that quotes the line is as good.
     """
+    rests_on_more = "rests_on" in case.verdict or case.verdict["label"].startswith("oom-")
+    message = case.verdict["root_line"].partition(": ")[2] or case.verdict["root_line"]
     rows, at = _root(case, rules)
     wrong = []
     for length in LENGTHS:
         start = max(0, at - length // 2)
         report = pipeline.analyze(b"".join(rows[start : start + length]), rules=rules)
         text = report.lines[report.root.line].text if report.root else ""
-        same = (report.label, text) == (case.verdict["label"], case.verdict["root_line"])
+        same = report.label == case.verdict["label"] and message in text
         weaker = report.label in OUTCOMES or report.verdict.confidence < SURE
-        if not same and not (weaker and "rests_on" in case.verdict):
+        if not same and not (weaker and rests_on_more):
             wrong.append((length, report.label, report.verdict.confidence, text[:80]))
     assert wrong == []
 

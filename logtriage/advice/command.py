@@ -8,7 +8,6 @@ Secrets are left in: every output takes them out last.
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 from logtriage.intake.launch_command import LaunchSpec, canonical, find_command
@@ -119,7 +118,7 @@ def _composed(launch: Launch, words: Sequence[str]) -> str:
         body = " ".join([*(_shell_word(word) for word in wrapper), inner])
     else:
         before = [_shell_word(word) for word in wrapper[outer:]]
-        nested = shlex.quote(" ".join([*env, *before, inner]))
+        nested = _single(" ".join([*env, *before, inner]))
         env = []
         body = " ".join([*(_shell_word(word) for word in wrapper[:outer]), nested])
     return " ".join(part for part in (*env, body, launch.redirect) if part)
@@ -156,4 +155,8 @@ def _quoted(word: str) -> str:
         return word
     if "$" in word and "'" not in word and "`" not in word:
         return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    return shlex.quote(word)
+    return _single(word)
+
+
+def _single(text: str) -> str:
+    return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -25,9 +25,15 @@ class Servers:
         self._data = data
         self._flags: Mapping[str, Any] = data.get("flags", {})
         self._libraries = {item["id"]: item for item in data.get("kernels", ())}
+        self._same_as: Mapping[str, str] = data.get("same_as", {})
+        self._values, self._autos, self._matrix, self._rankings = (
+            _by_flag(data.get(part, ())) for part in ("values", "auto", "matrix", "ranking")
+        )
+        self._found: dict[Any, frozenset[str]] = {}
+        self._chosen: dict[Any, tuple[str, ...]] = {}
         self.versions: Sequence[str] = data.get("versions", ())
         self.components: Mapping[str, str] = data.get("components", {})
-        self.backends: Sequence[str] = tuple(dict.fromkeys(row["flag"] for row in data.get("matrix", ())))
+        self.backends: Sequence[str] = tuple(self._matrix)
         """The flags that select kernels of which something is known."""
         self.libraries = frozenset(self._libraries)
         """The ids of the kernel libraries."""
@@ -64,12 +70,9 @@ class Servers:
         """
         if flag not in self._flags:
             return ()
-        own = self._flags[flag].get("versions", "")
-        having = [known for known in self.versions if not own or in_range(known, own)]
-        if version is not None and self.exists(flag, version) is False:
-            return ()
-        sets = [self._choices_at(flag, known) for known in self._around(version, having)]
-        return tuple(value for value in (sets[0] if sets else ()) if all(value in other for other in sets[1:]))
+        if (flag, version) not in self._chosen:
+            self._chosen[flag, version] = self._choices(flag, version)
+        return self._chosen[flag, version]
 
     def default(self, flag: str, version: str | None) -> Any:
         """Return the value that a flag has if it is not given; None where it is decided at launch or not known."""
@@ -124,22 +127,13 @@ class Servers:
         if value is None:
             default = self.default(flag, setting.version)
             value = str(default) if default is not None else "auto"
-        found: set[str] = set()
-        for entry in self._data.get("values", ()):
-            if entry["flag"] != self._base(flag) or value not in entry["values"] or "kernels" not in entry:
-                continue
-            answer = holds(entry.get("when", {}), setting.facts())
-            if answer is not False:
-                found.add(entry["kernels"])
-            if answer:
-                return frozenset(found)
-        if value != "auto":
-            return frozenset(found or {f"{self._base(flag)}={value}"})
-        return frozenset(found.union(*(self._of_auto(flag, entry, setting) for entry in self.auto(flag, setting))))
+        if (flag, value, setting) not in self._found:
+            self._found[flag, value, setting] = self._kernels(flag, value, setting)
+        return self._found[flag, value, setting]
 
     def auto(self, flag: str, setting: Setting) -> list[Mapping[str, Any]]:
         """Return what ``auto`` may mean: entries with `value` or `kernels`, `model` and `note`; several if unclear."""
-        entries = [item for item in self._data.get("auto", ()) if item["flag"] == self._base(flag)]
+        entries = self._autos.get(self._base(flag), ())
         return [item for item in entries if holds(item.get("when", {}), setting.facts()) is not False]
 
     def equivalent(self, flag: str, value: str, setting: Setting) -> frozenset[str]:
@@ -212,7 +206,29 @@ class Servers:
     # ---- private
 
     def _base(self, flag: str) -> str:
-        return str(self._data.get("same_as", {}).get(flag, flag))
+        return self._same_as.get(flag, flag)
+
+    def _choices(self, flag: str, version: str | None) -> tuple[str, ...]:
+        own = self._flags[flag].get("versions", "")
+        having = [known for known in self.versions if not own or in_range(known, own)]
+        if version is not None and self.exists(flag, version) is False:
+            return ()
+        sets = [self._choices_at(flag, known) for known in self._around(version, having)]
+        return tuple(value for value in (sets[0] if sets else ()) if all(value in other for other in sets[1:]))
+
+    def _kernels(self, flag: str, value: str, setting: Setting) -> frozenset[str]:
+        found: set[str] = set()
+        for entry in self._values.get(self._base(flag), ()):
+            if value not in entry["values"] or "kernels" not in entry:
+                continue
+            answer = holds(entry.get("when", {}), setting.facts())
+            if answer is not False:
+                found.add(entry["kernels"])
+            if answer:
+                return frozenset(found)
+        if value != "auto":
+            return frozenset(found or {f"{self._base(flag)}={value}"})
+        return frozenset(found.union(*(self._of_auto(flag, entry, setting) for entry in self.auto(flag, setting))))
 
     def _around(self, version: str | None, having: Sequence[str]) -> list[str]:
         if version is None:
@@ -244,23 +260,30 @@ class Servers:
         return frozenset([entry["kernels"]]) if "kernels" in entry else self.kernels(flag, entry["value"], setting)
 
     def _rows(self, flag: str, setting: Setting) -> Iterator[Mapping[str, Any]]:
-        for row in self._data.get("matrix", ()):
-            if row["flag"] == self._base(flag) and (setting.format in (None, row.get("format")) or "format" not in row):
+        for row in self._matrix.get(self._base(flag), ()):
+            if setting.format in (None, row.get("format")) or "format" not in row:
                 yield row
 
     def _entry(self, flag: str, value: str, key: str) -> Mapping[str, Any] | None:
-        entries = (item for item in self._data.get("values", ()) if item["flag"] == self._base(flag))
+        entries = self._values.get(self._base(flag), ())
         return next((item for item in entries if value in item["values"] and key in item), None)
 
     def _weights(self, flag: str, setting: Setting) -> dict[str, float]:
         """How often and how far in front a value stands in the rankings that may apply."""
         weights: dict[str, float] = {}
-        for entry in self._data.get("ranking", ()):
+        for entry in self._rankings.get(self._base(flag), ()):
             sms = [sm for sm in entry.get("sm") or self._data["sms"] if sm not in setting.not_sm]
-            if entry["flag"] != self._base(flag) or (setting.sm is not None and setting.sm not in sms):
+            if setting.sm is not None and setting.sm not in sms:
                 continue
             if setting.format is not None and entry.get("format", setting.format) != setting.format:
                 continue
             for place, value in enumerate(entry["order"]):
                 weights[value] = weights.get(value, 0) + (1 if setting.sm else len(sms)) / (1 + place)
         return weights
+
+
+def _by_flag(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(entry["flag"], []).append(entry)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|<|>)\s*(\S+?)\s*(?:,|$)")
@@ -77,6 +78,7 @@ def in_range(version: str, wanted: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=512)
 def version_key(version: str) -> tuple[int, ...]:
     """Return the numbers of a version for comparing: ``0.5.12.post1`` sorts after ``0.5.12``, ``rc1`` before it."""
     release = re.match(r"v?(\d+(?:\.\d+)*)(?:\.?(post|rc|a|b|dev)(\d+)?)?", version)
