@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit
     from logtriage.records import (
-        Attempt, Event, Incident, Launch, Match, NearMiss, RootCause, Verdict,
+        Attempt,
+        Event,
+        Incident,
+        Launch,
+        Match,
+        NearMiss,
+        Verdict,
     )  # fmt: skip
 
     Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]

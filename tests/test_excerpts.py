@@ -1,4 +1,4 @@
-"""People post excerpts: a log cut around its root line keeps its verdict, one cut beside it never gets a confident other one."""
+"""People post excerpts: a log cut around its root line keeps its verdict, one cut beside it gets no sure other one."""
 
 from __future__ import annotations
 

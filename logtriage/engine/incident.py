@@ -6,13 +6,13 @@ trouble that no rule knows.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from logtriage.engine.clock import Mark, is_later
 from logtriage.records import Event, Explained, Incident, Line, Match, Record
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 NEAR_SECONDS = 2.0
