@@ -99,7 +99,7 @@ def chain(launch: Launch, flag: str, label: Any) -> Iterator[tuple[Launch, str, 
     raise AssertionError("the advice has no end")
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(starts(), st.sampled_from(LABELS))
 def test_advice_stays_inside_what_exists(start: tuple[Launch, str], label: str) -> None:
     """No value outside the version's choices, none of another platform, no kernel that is known not to work."""
@@ -115,7 +115,7 @@ def test_advice_stays_inside_what_exists(start: tuple[Launch, str], label: str) 
         assert change.source
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=1500, deadline=None)
 @given(starts(), st.lists(st.sampled_from(LABELS), min_size=1, max_size=3))
 def test_a_chain_never_comes_back_and_ends(start: tuple[Launch, str], labels: list[str]) -> None:
     """No step proposes a failed value or a synonym of one; there are no more steps than distinct kernels."""

@@ -127,7 +127,7 @@ def test_killed_after_an_unknown_failure_is_unknown(rules: RuleSet, notice: str)
 
 
 def test_a_fact_of_the_caller_beats_the_log(rules: RuleSet) -> None:
-    """`[12]` means an old toolkit on SM120, another architecture's kernel elsewhere, and nothing if the GPU is unknown."""
+    """`[12]` means an old toolkit on SM120, another GPU's kernel elsewhere, and nothing if the GPU is unknown."""
     log = b"RuntimeError: No supported CUDA architectures found for major versions [12].\n"
     labels = [
         pipeline.analyze(log, rules=rules, options=pipeline.Options(facts=facts)).label

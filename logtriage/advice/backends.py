@@ -103,7 +103,10 @@ def _allowed(case: Case, flag: str) -> Iterator[Candidate]:
     model = case.servers.model_of(flag, case.value(flag))
     if case.now.label == "unsupported-config" and case.now.flag == flag:
         model = None  # what was refused may have been refused for the model
+    now = case.servers.kernels(flag, case.value(flag), case.setting)
     for candidate in case.servers.candidates(flag, case.setting, model):
+        if candidate.value == case.value(flag) or now == {candidate.kernels}:
+            continue
         if history.excluded_by(flag, candidate.value, case.ruled_out, case.servers, case.setting):
             continue
         if history.repeats({**config, flag: candidate.value}, case.ruled_out):
