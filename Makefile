@@ -11,7 +11,7 @@ demo: $(VENV)/ready
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
 
 test: $(VENV)/ready
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
