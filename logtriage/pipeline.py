@@ -103,6 +103,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     verdict, advice = planner.plan(
         judged.verdict, judged.root, judged.incident, judged.launch, rules,
         options.after, options.pinned, [file.name for file in reading.files],
+        reading.lines[judged.root.line].text if judged.root else "",
     )  # fmt: skip
     return Report(
         files=reading.files,
@@ -261,8 +262,10 @@ def _judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
     )
-    judged = events[found.root.event].launch if found.root else (chosen[0] if chosen else 0)
-    started = reading.launches.get(judged) or launch.nothing(options.facts)
+    own_launch = events[found.root.event].launch if found.root else -1
+    if not reading.launches.get(own_launch, launch.nothing({})).command:  # the kernel's log names none, say
+        own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
+    started = reading.launches.get(own_launch) or launch.nothing(options.facts)
     root = ladder.root_cause(found, decided, lines, events, started, rules)
     return _Judged(decided, found, root, started)
 

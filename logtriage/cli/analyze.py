@@ -11,6 +11,7 @@ import click
 from logtriage import pipeline
 from logtriage.cli import exit_codes
 from logtriage.cli.after import SeveralAfter, attempts, read_bytes
+from logtriage.cli.options import RULES, SM, labels_of
 from logtriage.errors import InputError, TriageError
 from logtriage.report import json_v1
 
@@ -32,9 +33,8 @@ Examples:
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to a file.")
 @click.option("--response", "responses", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
               help="An answer of the server (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
-@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
-@click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten, such as 120 for SM120.")
+@RULES
+@click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")
 @click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of the launch (-9 or 137 for SIGKILL).")
 @click.option("--kernel-log", "kernel_logs", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
@@ -56,7 +56,10 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     Several LOGs are parts of one launch unless --separate is given; - is standard input. CMD is the command that was
     launched, if the log does not show it.
     """
+    if logs.count("-") > 1:
+        raise click.UsageError("standard input (-) can be read once only")
     rules = pipeline.load_rules(rule_folders(given["folders"]))
+    given["fail_on"] = labels_of(given["fail_on"], rules.labels)
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
@@ -79,7 +82,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
                 codes.append(exit_codes.USAGE)
                 continue
             _write(json_v1.to_dict(report, redact=not given["no_redact"]), stream, given)
-            codes.append(_exit_code(report.label, given, rules.labels))
+            codes.append(_exit_code(report.label, given))
     return exit_codes.worst(codes)
 
 
@@ -116,13 +119,9 @@ def _write(data: dict[str, Any], stream: IO[str], given: dict[str, Any]) -> None
         stream.write(text.render(data, verbose=given["verbose"]))
 
 
-def _exit_code(label: str, given: dict[str, Any], labels: dict[str, Any]) -> int:
+def _exit_code(label: str, given: dict[str, Any]) -> int:
     if given["exit_zero"]:
         return exit_codes.HEALTHY
     if given["fail_on"] is None:
         return exit_codes.of_label(label)
-    chosen = given["fail_on"].split(",")
-    for name in chosen:
-        if name not in labels:
-            raise click.BadParameter(f"no label {name!r}; `logtriage rules list` shows them", param_hint="--fail-on")
-    return exit_codes.FAILED if label in chosen else exit_codes.HEALTHY
+    return exit_codes.FAILED if label in given["fail_on"] else exit_codes.HEALTHY

@@ -9,12 +9,12 @@ import click
 from logtriage import pipeline
 from logtriage.cli import exit_codes
 from logtriage.cli.analyze import rule_folders
+from logtriage.cli.options import RULES
 
 
 @click.command("evaluate")
 @click.argument("corpus", type=click.Path(file_okay=False, exists=True))
-@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+@RULES
 def command(corpus: str, folders: tuple[str, ...]) -> int:
     """Analyze every log below CORPUS that has a case.yaml beside it; print how often label and root line are right."""
     from logtriage.workbench import evaluate

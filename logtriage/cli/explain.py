@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from logtriage import pipeline
 from logtriage.cli.analyze import rule_folders
+from logtriage.cli.options import RULES, SM
 from logtriage.redact import Redactor
 from logtriage.workbench import explain
 
 
 @click.command("explain", epilog="Examples: logtriage explain oom-kv-cache, logtriage explain run.log:4127")
 @click.argument("what", metavar="LABEL|LOG:LINE")
-@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
-@click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten.")
+@RULES
+@click.option("--sm", type=SM, help="Compute capability of the GPU times ten.")
 @click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang.")
 def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
     """Say what a LABEL means, or which rules fired on a LINE of a LOG, which almost did, and what they missed."""
     rules = pipeline.load_rules(rule_folders(folders))
     path, colon, number = what.rpartition(":")
     if not (colon and number.isdigit()):
+        if os.path.exists(what):
+            raise click.BadParameter(f"which line? Give LOG:LINE, such as {what}:12", param_hint="LABEL|LOG:LINE")
         click.echo(explain.label_text(what, rules), nl=False)
         return 0
     facts = {name: value for name, value in given.items() if value is not None}

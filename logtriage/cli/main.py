@@ -45,6 +45,20 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)  # noqa: S101 - every module has one
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; a name that is none, but near one or a file, gets a suggestion."""
+        name = args[0]
+        if name in COMMANDS or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        if os.path.exists(name):
+            raise click.UsageError(f"no command {name!r}. Did you mean `logtriage analyze {name}`?", ctx)
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, COMMANDS, n=1)
+        raise click.UsageError(f"no command {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""), ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
         with formatter.section("Commands"):

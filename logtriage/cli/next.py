@@ -10,6 +10,7 @@ from logtriage import pipeline
 from logtriage.cli import exit_codes
 from logtriage.cli.after import SeveralAfter, attempts, read_bytes
 from logtriage.cli.analyze import rule_folders
+from logtriage.cli.options import RULES, SM
 from logtriage.report import json_v1
 
 EPILOG = """\b
@@ -27,9 +28,8 @@ Example:    sh -c "$(logtriage next run2.log --after run1.log --pin --tp)"
 @click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
               help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
-@click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-              help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
-@click.option("--sm", type=int, metavar="NN", help="Compute capability of the GPU times ten, such as 120 for SM120.")
+@RULES
+@click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")
 @click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
 @click.option("--no-redact", is_flag=True, help="Print secrets instead of variables that stand for them.")
 @click.pass_obj

@@ -7,9 +7,7 @@ import click
 from logtriage import pipeline, resources
 from logtriage.cli import exit_codes
 from logtriage.cli.analyze import rule_folders
-
-_DIRS = click.option("--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
-                     help="Further rule files; may be repeated. Also LOGTRIAGE_RULES.")  # fmt: skip
+from logtriage.cli.options import RULES
 
 
 @click.group("rules")
@@ -19,7 +17,7 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("label", required=False)
-@_DIRS
+@RULES
 def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
     """List the labels with the number of their rules, or the rules of one LABEL."""
     rules = pipeline.load_rules(rule_folders(folders))
@@ -37,14 +35,14 @@ def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
 
 
 @command.command("lint")
-@_DIRS
+@RULES
 def lint(folders: tuple[str, ...]) -> int:
     """Check rule files without running their examples; every fault has its file and line."""
     return _check(folders, examples=False)
 
 
 @command.command("test")
-@_DIRS
+@RULES
 def test(folders: tuple[str, ...]) -> int:
     """Check rule files and run all their examples."""
     return _check(folders, examples=True)
@@ -55,7 +53,7 @@ def test(folders: tuple[str, ...]) -> int:
 )
 @click.option("--from", "place", required=True, metavar="LOG:LINE", help="The line that the rule is to know.")
 @click.option("--label", required=True, help="The label that the rule is to give.")
-@_DIRS
+@RULES
 def new(place: str, label: str, folders: tuple[str, ...]) -> int:
     """Print the first draft of a rule for a line of a log: a file for a folder of yours."""
     from logtriage.redact import Redactor

@@ -59,7 +59,10 @@ def label_text(label: str, rules: RuleSet) -> str:
     """Return what a label means, as text. Raises InputError for an unknown label."""
     head = rules.labels.get(label)
     if head is None:
-        raise InputError(f"no label {label!r}; the labels are: {', '.join(sorted(rules.labels))}")
+        from difflib import get_close_matches
+
+        near = get_close_matches(label, rules.labels, n=3, cutoff=0.4) or sorted(rules.labels)
+        raise InputError(f"no label {label!r}; did you mean {' or '.join(near[:3])}? `logtriage rules list` shows all")
     own = [rule for rule in rules.rules if rule["label"] == label]
     parts = [f"{label}: {head['title']}", "", f"  {' '.join(head['about'].split())}", ""]
     if head.get("decides"):
