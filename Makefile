@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
 
-.PHONY: demo test lint bench evaluate format clean
+.PHONY: demo test lint bench evaluate coverage format clean
 
 demo: $(VENV)/ready
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
@@ -25,6 +25,9 @@ bench: $(VENV)/ready
 
 evaluate: $(VENV)/ready
 	$(BIN)/logtriage evaluate corpus
+
+coverage: $(VENV)/ready
+	$(BIN)/python tools/coverage.py
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

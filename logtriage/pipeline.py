@@ -7,71 +7,30 @@ from typing import TYPE_CHECKING, Any
 from logtriage import resources
 from logtriage import verdict as ladder
 from logtriage.advice import planner
-from logtriage.engine import clock, incident, launch, matching, prefilter
+from logtriage.engine import clock, incident, launch
 from logtriage.engine.ruleset import RuleSet
-from logtriage.intake import events as intake_events
-from logtriage.intake import lines as intake_lines
-from logtriage.intake import streams
-from logtriage.intake.source import open_source
-from logtriage.records import InputFile, Line, Record, Report, RootCause
+from logtriage.reading import Options, Reading, near_misses, read, read_growing, searches
+from logtriage.records import Record, Report, RootCause
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from logtriage.answers import Finding
-    from logtriage.engine.matching import Matched
-    from logtriage.engine.ruleset import Hit
+    from logtriage.intake import growing
+    from logtriage.reading import Log
     from logtriage.records import (
         Attempt,
         Event,
         Incident,
         Launch,
         Match,
-        NearMiss,
         Verdict,
     )  # fmt: skip
 
-    Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]
-
-UNCOUNTED_ABOVE = 64 << 20
-"""Bytes above which the number of lines of a file is not told."""
-
-
-class Options(Record):
-    """What a caller may add to a log.
-
-    Attributes:
-        command: the command that was launched, as words, if the log does not show it.
-        facts: facts that the log lacks or has wrong, such as ``{"sm": 120, "server_version": "0.5.9"}``.
-        responses: bodies of the server's answers, as bytes.
-        exit_code: exit code of the launch; negative for a signal.
-        kernel_logs: further inputs that hold the kernel's log of the same time.
-        also: numbers of lines to keep whatever they hold (counted in every log).
-        after: earlier attempts, the oldest first.
-        pinned: flags that advice must not change.
-    """
-
-    command: Sequence[str] = ()
-    facts: Mapping[str, Any] = {}
-    responses: Sequence[bytes] = ()
-    exit_code: int | None = None
-    kernel_logs: Sequence[Any] = ()
-    also: Sequence[int] = ()
-    after: Sequence[Attempt] = ()
-    pinned: Sequence[str] = ()
-
-
-class Reading(Record):
-    """A log as read and matched, before it is judged."""
-
-    files: tuple[InputFile, ...]
-    lines: Sequence[Line]
-    clock: clock.Clock
-    hits: Mapping[int, list[Hit]]
-    launches: Mapping[int, Launch]
-    matched: Matched
-    notes: tuple[str, ...] = ()
+__all__ = [
+    "Options", "Reading", "analyze", "attempt", "load_rules", "near_misses", "read", "report_on",
+    "report_on_growing", "searches",
+]  # fmt: skip
 
 
 class _Judged(Record):
@@ -90,6 +49,11 @@ def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = 
     rules = rules or load_rules()
     options = options or Options()
     return report_on(read(logs, rules, options), rules, options)
+
+
+def report_on_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, options: Options) -> Report:
+    """Report on a log that grows as if it ended here."""
+    return report_on(read_growing(log, notes, rules, options), rules, options)
 
 
 def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
@@ -179,31 +143,6 @@ def _server_knowledge(path: str) -> dict[str, Any]:
 
         known = compile_rules([resources.rules_folder()])["server"]
     return known
-
-
-def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
-    """Read logs and match the rules on them."""
-    search = prefilter.make(rules.gates)
-    selected: list[Line] = []
-    files = []
-    notes: list[str] = []
-    for index, log in enumerate([*logs, *options.kernel_logs]):
-        source = open_source(log, rules.wrappers)
-        selected += streams.apart(intake_lines.select(source.blocks(), search.offsets, index, options.also))
-        files.append(InputFile(source.name, source.size, source.lines if source.size <= UNCOUNTED_ABOVE else None))
-        notes += source.notes
-    lines, grouped = intake_events.group(selected, rules.log["prefixes"])
-    hits = matching.scan(lines, rules)
-    ticked = clock.run(lines, grouped, hits, rules)
-    launches = launch.describe(lines, ticked.events, hits, rules, options.facts, options.command)
-    facts = {index: item.facts for index, item in launches.items()}
-    matched = matching.match(lines, ticked.events, hits, rules, facts)
-    return Reading(tuple(files), lines, ticked, hits, launches, matched, tuple(notes))
-
-
-def near_misses(reading: Reading, line: int) -> list[NearMiss]:
-    """Return the rules that almost held at a line (index into the reading's lines), with what they missed."""
-    return [miss for miss in reading.matched.near_misses if miss.line == line]
 
 
 def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[_Judged, list[str]]:

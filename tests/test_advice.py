@@ -178,6 +178,25 @@ def test_who_holds_the_memory_comes_first(rules: RuleSet, name: str, process: in
     assert advice.changes == ()
 
 
+def test_nobody_is_accused_of_what_may_be_the_launch_itself(rules: RuleSet) -> None:
+    """In a container PyTorch may not know its own process: one that is named is told, and the flags come first."""
+    log = _graph(0.9).replace(
+        b"Including non-PyTorch memory, this process has 93.16 GiB memory in use.",
+        b"Process 54 has 93.16 GiB memory in use.",
+    )
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert changes(advice) == {"--mem-fraction-static": "0.85"}
+    assert "process 54 with 93.16 GiB" in advice.notes[0]
+    assert "can be this launch itself" in advice.notes[0]
+
+
+def test_an_unknown_launch_gives_no_lottery(rules: RuleSet) -> None:
+    """Garbage of a launch of which nothing is known blames no backend."""
+    advice = pipeline.analyze(launches.READY.encode(), rules=rules, options=BAD).advice
+    assert advice.changes == ()
+    assert any("not known which backends" in note for note in advice.notes)
+
+
 def test_a_download_is_not_repaired_for_a_kernel_that_cannot_work(rules: RuleSet) -> None:
     """moe-flashinfer-trtllm, no network, SM90: the backend could not work anyway, so the step is another backend."""
     advice = recorded("moe-flashinfer-trtllm", rules).advice

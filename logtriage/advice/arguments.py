@@ -61,6 +61,19 @@ def respelt(this: Case, flag: str) -> Step | None:
     return Step(f"Use {flag} {meant}: {value} is not one of its choices.", (change,))
 
 
+def unknown_flag(this: Case, flag: str) -> Step | None:
+    """What to do about a flag that the version does not have: what it is called now, or that it has to go."""
+    servers, version = this.servers, this.setting.version
+    known = servers.flags(version)
+    if flag in known or not flag.startswith("--") or (flag in servers.flags(None) and version is None):
+        return None
+    new, near = servers.renamed(flag, version), servers.closest(flag, known, 0.85)
+    instead = f"; it is {new} now" if new else f"; {near} is spelt like it" if near else ""
+    which = f"SGLang {version}" if version else "any SGLang that is known"
+    text = f"Remove {flag}, which is no flag of {which}{instead}."
+    return Step(text, stop="a flag has to be removed by hand")
+
+
 def other_port(this: Case, summary: str) -> Step:
     """Another port than those that were tried; the message cannot know one that is free."""
 
@@ -68,7 +81,8 @@ def other_port(this: Case, summary: str) -> Step:
     tried = {str(attempt.value) for attempt in this.attempts} | {
         str(this.value(name)) for name in ("--port", "--nccl-port")
     }
-    old = this.now.value or this.value(flag)
+    told = this.now.facts.get("port") if flag == "--port" else None
+    old = this.now.value or this.value(flag) or (None if told is None else str(told))
     if flag in this.pinned:
         return Step(f"{flag} is pinned: stop the process that holds the port.", stop=f"{flag} is pinned")
     if old is None or not old.isdigit():

@@ -78,6 +78,12 @@ def build(
     launch, notes = history.filled(now.launch, earlier)
     now = now.replace(launch=launch)
     setting = history.setting_of(launch, servers)
+    told = launch.facts.get("quantization") or launch.facts.get("--quantization")
+    if setting.format is None and now.flag and now.value and told is None:
+        behind = servers.format_behind(now.flag, now.value)
+        setting = setting.replace(format=behind)
+        if behind is not None:
+            notes.append(f"Quantization: taken to be {behind}, since {now.flag} {now.value} serves nothing else.")
     if setting.sm is None:
         # A kernel library that was refused for the GPU's sake: the GPU is none of those that it is made for.
         blocked = [a.blocks["kernels"] for a in (*earlier, now) if a.retry == "never" and "kernels" in a.blocks]

@@ -28,15 +28,21 @@ _TARGET = re.compile(r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&
 def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[tuple[str, ...], str] | None:
     """Return the words of the changed command and its text, or None where a change cannot be made to it.
 
-    None as well where no command is known, or where a change names only a direction.
+    None as well where no command is known, where a change names only a direction, or where a variable would have to be
+    set inside a wrapper.
     """
     spec = LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
-    if launch.command is None or any(change.new is None or not change.flag.startswith("-") for change in changes):
+    if launch.command is None or any(change.new is None for change in changes):
+        return None
+    flags = [change for change in changes if change.flag.startswith("-")]
+    env = {change.flag: str(change.new) for change in changes if not change.flag.startswith("-")}
+    if env and launch.wrapper:
         return None
     words = list(launch.command)
-    for change in changes:
+    for change in flags:
         words = _changed(words, change, spec)
-    return tuple(words), _edited(launch, changes, words, spec) or _composed(launch, words)
+    text = None if env else _edited(launch, flags, words, spec)
+    return tuple(words), text or _composed(launch.replace(env={**launch.env, **env}), words)
 
 
 def redirect_target(launch: Launch) -> str | None:
@@ -115,13 +121,18 @@ def _composed(launch: Launch, words: Sequence[str]) -> str:
     outer = _text_of_shell(wrapper)
     env = [f"{name}={_quoted(value)}" for name, value in launch.env.items() if not _holds(wrapper, name, value)]
     if outer is None:
-        body = " ".join([*(_shell_word(word) for word in wrapper), inner])
-    else:
-        before = [_shell_word(word) for word in wrapper[outer:]]
-        nested = _single(" ".join([*env, *before, inner]))
-        env = []
-        body = " ".join([*(_shell_word(word) for word in wrapper[:outer]), nested])
-    return " ".join(part for part in (*env, body, launch.redirect) if part)
+        return " ".join(part for part in (*_with_env(wrapper, env), inner, launch.redirect) if part)
+    nested = _single(" ".join([*_with_env(wrapper[outer:], env), inner]))
+    return " ".join(
+        part for part in (*(_shell_word(word) for word in wrapper[:outer]), nested, launch.redirect) if part
+    )
+
+
+def _with_env(words: Sequence[str], env: Sequence[str]) -> list[str]:
+    """Words in front of the command, with the variables in front of the last simple command among them."""
+    place = max((index + 1 for index, word in enumerate(words) if _OPERATOR.fullmatch(word)), default=0)
+    written = [_shell_word(word) for word in words]
+    return [*written[:place], *env, *written[place:]]
 
 
 def _text_of_shell(wrapper: Sequence[str]) -> int | None:

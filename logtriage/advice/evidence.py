@@ -8,7 +8,7 @@ from logtriage.engine.conditions import holds
 from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 CONFIDENCE = {"high": 0.9, "medium": 0.7, "low": 0.45, "none": 0.3}
 """Confidence words of the knowledge as numbers."""
@@ -94,3 +94,11 @@ def together(found: Sequence[Status]) -> Status:
         return Status("unknown")
     best = max(working, key=lambda status: status.confidence)
     return best.replace(confidence=CONFIDENCE["low"], note="it depends on what is not known here")
+
+
+def by_flag(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Group entries of the knowledge by the flag that they are about."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        found.setdefault(entry["flag"], []).append(entry)
+    return found

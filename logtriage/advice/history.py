@@ -180,7 +180,7 @@ def concerns(flag: str, launch: Launch, servers: Servers, setting: Setting) -> b
         return servers.is_moe(str(launch.facts.get("model", "")))
     if flag in (servers.components.get("fp4-gemm"), servers.components.get("fp8-gemm")):
         return setting.format == {"fp4-gemm": "nvfp4"}.get(_component(flag, servers), "fp8")
-    return flag == servers.components.get("attention")
+    return flag == servers.components.get("attention") and bool(launch.flags or launch.resolved)
 
 
 def likely(launch: Launch, ruled_out: Sequence[Exclusion], servers: Servers, setting: Setting) -> list[Candidate]:
@@ -203,7 +203,7 @@ def _changed(then: Launch, now: Launch) -> str:
 
 def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion]:
     """What one failed attempt rules out; nothing, where another process held the memory."""
-    if earlier.facts.get("other_pid"):
+    if earlier.facts.get("other_pid") and "this process has" in earlier.text:
         return []
     known = setting_of(earlier.launch, servers)
     now = setting_of(launch, servers)
@@ -213,6 +213,9 @@ def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion
     if kernels := earlier.blocks.get("kernels"):
         why = f"{servers.library(kernels)['name']}: {earlier.label}"
         found.append(Exclusion(why, earlier.source, earlier.label, kernels=kernels))
+    for name, blocked in earlier.blocks.items():
+        if name.startswith("--"):
+            found.append(Exclusion(earlier.label, earlier.source, earlier.label, flag=name, value=blocked))
     if earlier.label == "unknown" and earlier.flag is None:
         config = tuple((flag, value_of(earlier.launch, flag)) for flag in servers.backends)
         return [Exclusion("it failed and nobody knows why", earlier.source, earlier.label, config=config)]

@@ -16,20 +16,29 @@ if TYPE_CHECKING:
     from logtriage.records import Attempt
 
 _FRACTION = "--mem-fraction-static"
+_OWN = "this process has"
 _GRAIN = 0.01
 _SPARE = 0.5
 _UNITS = {"KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "KB": 2**-20, "MB": 2**-10, "GB": 1.0}
 
 
 def holder(case: Case) -> str | None:
-    """Return who else holds the memory, as the message says, or None."""
+    """Return who else holds the memory, as the message says, or None.
+
+    PyTorch names its own process as "this process" if it knows it. In a container it may not: then a process that the
+    message names can be this launch itself, and nobody is accused.
+    """
     facts = case.now.facts
-    if not facts.get("other_pid"):
+    if not facts.get("other_pid") or _OWN not in case.now.text:
         return None
+    return f"Process {facts['other_pid']} holds {_size(case)}"
+
+
+def _size(case: Case) -> str:
+    facts = case.now.facts
     used, total = facts.get("other_used"), facts.get("total")
     size = f"{used} of {total}" if used and total else used or "memory"
-    gpu = f"GPU {facts['gpu']}" if facts.get("gpu") is not None else "the same GPU"
-    return f"Process {facts['other_pid']} holds {size} on {gpu}"
+    return f"{size} on GPU {facts['gpu']}" if facts.get("gpu") is not None else f"{size} on the same GPU"
 
 
 def step(case: Case) -> Step:
@@ -42,8 +51,13 @@ def step(case: Case) -> Step:
             text, notes=(f"Only if it must stay: {flags or blamed.strip()}.",), stop="memory is held by another process"
         )
     notes: list[str] = []
+    if case.now.facts.get("other_pid"):
+        who = f"process {case.now.facts['other_pid']} with {_size(case)}"
+        notes.append(f"The message names {who}. In a container that can be this launch itself: ask nvidia-smi.")
     for entry in _entries(case):
         flag = entry["flag"]
+        if entry.get("only_if_set") and case.value(flag) is None:
+            continue
         if flag in case.pinned:
             notes.append(f"{flag} is pinned; to {entry['direction']} it would help.")
             continue
@@ -61,7 +75,8 @@ def step(case: Case) -> Step:
             notes.append(f"The log has no figure that a number for {flag} could rest on.")
         change = Change(flag, old, value, _filled(str(why), case.now.facts), case.confidence, source)
         return Step(f"{verb} {flag}{to}{now}.", (change,), tuple(notes))
-    return Step("No value of a memory flag is left.", (), tuple(notes), stop="nothing left to try")
+    summary = str(case.head["remedy"]["advice"])
+    return Step(summary, (), (*notes, "No value of a flag is left that could help."), stop="nothing left to try")
 
 
 def _entries(case: Case) -> list[Mapping[str, Any]]:
@@ -72,7 +87,7 @@ def _entries(case: Case) -> list[Mapping[str, Any]]:
         return entries
     known = next((item for item in entries if item["flag"] == hint["flag"]), None)
     base = known or {"why": hint["text"], "least": 0, "factor": 2 if hint["direction"] == "raise" else 0.5}
-    first = {**base, "flag": hint["flag"], "direction": hint["direction"]}
+    first = {**base, "flag": hint["flag"], "direction": hint["direction"], "only_if_set": False}
     return [first, *(item for item in entries if item["flag"] != hint["flag"])]
 
 

@@ -32,11 +32,12 @@ def plan(
     history: Sequence[Attempt] = (),
     pinned: Sequence[str] = (),
     files: Sequence[str] = (),
+    text: str = "",
 ) -> tuple[Verdict, Advice]:
     """Return the verdict, with candidates that history gives, and the advice for it.
 
     `history` are earlier attempts, the oldest first; `pinned` flags that are never changed; `files` the names of the
-    logs that were read. A rule's own action and hint beat the label's.
+    logs that were read; `text` the line that shows the cause. A rule's own action and hint beat the label's.
     """
     head = rules.labels[verdict.label]
     match = incident.root
@@ -55,7 +56,7 @@ def plan(
         outcome=verdict.outcome,
         launch=launch,
         rule=verdict.rule,
-        text=verdict.because,
+        text=text or verdict.because,
         flag=root.flag if root else None,
         value=root.value if root else None,
         component=root.component if root else None,
@@ -63,9 +64,15 @@ def plan(
         hint=hint,
         facts=facts,
     )
-    if action == "investigate" and not history and launch.command is None:
-        return verdict, Advice(action, summary, notes=("No command is known; give it after `--`.",))
+    if action == "investigate" and not history and (launch.command is None or _is_bare(launch)):
+        notes = ("No command is known; give it after `--`.",) if launch.command is None else ()
+        return verdict, Advice(action, summary, notes=notes)
     return _with_knowledge(verdict, now, summary, rules, history, pinned, files)
+
+
+def _is_bare(launch: Launch) -> bool:
+    """Whether neither the GPU nor a file that the output went to is known: then knowledge has nothing to add."""
+    return launch.facts.get("sm") is None and not launch.redirect
 
 
 def _with_knowledge(
@@ -113,8 +120,8 @@ def _step(this: Case, summary: str) -> Step:
     from logtriage.advice import arguments, backends, case, memory
 
     now = this.now
-    if (who := memory.holder(this)) is not None and now.action in ("free-memory", "change-flag"):
-        return memory.step(this).replace(action="free-memory") if who else memory.step(this)
+    if memory.holder(this) is not None and now.action in ("free-memory", "change-flag"):
+        return memory.step(this).replace(action="free-memory")
     if (named := arguments.named_way_out(this, summary)) is not None:
         return named
     if now.action == "free-memory":
@@ -132,9 +139,10 @@ def _step(this: Case, summary: str) -> Step:
         flag = this.servers.components["moe"]
         found = backends.step(this, flag, no_repack=True, sure=True)
         return found if found.changes else memory.step(this)
-    if flag is None and now.label != "unsupported-config":
-        worth = [name for name in this.head.get("remedy", {}).get("flags", ()) if name in this.servers.backends]
-        flag = next((name for name in worth if backends.step(this, name).changes), None)
+    if flag is None and now.label != "unsupported-config" and (this.launch.flags or this.launch.resolved):
+        return _most_often(this, summary)
+    if flag is not None and now.label == "unsupported-config" and (gone := arguments.unknown_flag(this, flag)):
+        return gone
     if flag is not None and this.servers.choices(flag, this.setting.version) and flag in this.servers.backends:
         return backends.step(this, flag)
     if flag is not None and flag in this.pinned:
@@ -145,11 +153,31 @@ def _step(this: Case, summary: str) -> Step:
     return case.Step(summary, (Change(flag, this.value(flag), None, why, this.confidence, f"rule {now.rule}"),))
 
 
+def _most_often(this: Case, summary: str) -> Step:
+    """The step for the component that is most often at fault for the label, where none is to blame."""
+    from logtriage.advice import backends, case, history
+
+    for flag in this.head.get("remedy", {}).get("flags", ()):
+        if flag in this.servers.backends and history.concerns(flag, this.launch, this.servers, this.setting):
+            found = backends.step(this, flag)
+            if found.changes:
+                note = "It is not clear which part failed; this one is most often at fault."
+                change = found.changes[0].replace(confidence=round(found.changes[0].confidence / 2, 2))
+                return case.Step(f"{summary} First to try: {found.summary}", (change,), (note,))
+    return case.Step(summary, stop="no flag is known to help")
+
+
 def _repair(this: Case, summary: str) -> Step:
     """What to repair. First, though, whether that could work here at all; second, what needs no repair."""
     from logtriage.advice import backends, case
 
     now, servers = this.now, this.servers
+    name, new = now.hint.get("flag"), now.hint.get("value")
+    new = "true" if name and new is None and servers.is_switch(name) else new
+    if name and new and "…" not in new and name not in this.pinned and not this.servers.choices(name, None):
+        why = "the message itself names this way out"
+        old = this.value(name) if name.startswith("-") else this.launch.env.get(name)
+        return case.Step(summary, (Change(name, old, new, why, this.confidence, f"rule {now.rule}"),))
     flag = now.flag if now.flag in servers.backends else servers.components.get(now.component or "")
     if flag is None or flag not in servers.backends:
         return case.Step(summary, stop="the environment has to be repaired first")
@@ -163,9 +191,11 @@ def _repair(this: Case, summary: str) -> Step:
         return found.replace(summary=summary, action="change-flag", notes=(*found.notes, f"Source: {status.source}."))
     if now.label not in _REPAIRS:
         return case.Step(summary, stop="the environment has to be repaired first")
-    needs = {
-        need for kernels in servers.kernels(flag, value, this.setting) for need in servers.library(kernels)["needs"]
-    }
+    kernels = servers.kernels(flag, value, this.setting)
+    broken = servers.broken_by.get(now.flag or "")
+    if broken is None and len(kernels) != 1:
+        return case.Step(summary, stop="the environment has to be repaired first")
+    needs = [broken] if broken else servers.library(min(kernels))["needs"]
     found = backends.step(this, flag, avoid=needs, sure=True)
     if not found.changes:
         return case.Step(summary, stop="the environment has to be repaired first")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from logtriage.advice.evidence import CONFIDENCE, Candidate, Status, at, together
+from logtriage.advice.evidence import CONFIDENCE, Candidate, Status, at, by_flag, together
 from logtriage.engine.conditions import holds, in_range, version_key
 
 if TYPE_CHECKING:
@@ -27,12 +27,13 @@ class Servers:
         self._libraries = {item["id"]: item for item in data.get("kernels", ())}
         self._same_as: Mapping[str, str] = data.get("same_as", {})
         self._values, self._autos, self._matrix, self._rankings = (
-            _by_flag(data.get(part, ())) for part in ("values", "auto", "matrix", "ranking")
+            by_flag(data.get(part, ())) for part in ("values", "auto", "matrix", "ranking")
         )
         self._found: dict[Any, frozenset[str]] = {}
         self._chosen: dict[Any, tuple[str, ...]] = {}
         self.versions: Sequence[str] = data.get("versions", ())
         self.components: Mapping[str, str] = data.get("components", {})
+        self.broken_by: Mapping[str, str] = data.get("broken_by", {})
         self.backends: Sequence[str] = tuple(self._matrix)
         """The flags that select kernels of which something is known."""
         self.libraries = frozenset(self._libraries)
@@ -65,8 +66,7 @@ class Servers:
     def choices(self, flag: str, version: str | None) -> tuple[str, ...]:
         """Return the values that a flag takes; those that all versions have, if the version is not known.
 
-        Of a version between two whose source was read, what both have. Empty for a flag that takes any value or
-        that is not known.
+        Of a version between two whose source was read, what both have. Empty for a flag without fixed choices.
         """
         if flag not in self._flags:
             return ()
@@ -96,11 +96,11 @@ class Servers:
         """Return what a value is called in a version that has dropped its name, else None."""
         return self._renamed(self._data.get("value_renames", ()), version, flag=flag, old=value)
 
-    def closest(self, word: str, known: Iterable[str]) -> str | None:
+    def closest(self, word: str, known: Iterable[str], alike: float = 0.75) -> str | None:
         """Return the known word that a misspelt one may have meant, or None."""
         from difflib import get_close_matches
 
-        return next(iter(get_close_matches(word, list(known), 1, 0.75)), None)
+        return next(iter(get_close_matches(word, list(known), 1, alike)), None)
 
     def memory(self, label: str, version: str | None) -> list[Mapping[str, Any]]:
         """Return the flags that tune memory for a label, the least invasive first."""
@@ -112,6 +112,14 @@ class Servers:
     def format_of(self, quantization: str | None) -> str | None:
         """Return the format of the weights that a value of ``--quantization`` stands for, or None."""
         return self._data.get("formats", {}).get(quantization) if quantization else None
+
+    def format_behind(self, flag: str, value: str) -> str | None:
+        """Return the format of the weights, if a value serves only one: its kernels stand in rows of no other."""
+        kernels = {entry["kernels"] for entry in self._values.get(self._base(flag), ()) if
+                   value in entry["values"] and "kernels" in entry}  # fmt: skip
+        rows = [row for row in self._matrix.get(self._base(flag), ()) if row["kernels"] in kernels]
+        formats = {row.get("format") for row in rows if any(cell["status"] == "works" for cell in row["cells"])}
+        return str(formats.pop()) if len(formats) == 1 and None not in formats else None
 
     def is_moe(self, model: str | None) -> bool:
         """Return whether a model's name says that it is a mixture of experts."""
@@ -137,9 +145,17 @@ class Servers:
         return [item for item in entries if holds(item.get("when", {}), setting.facts()) is not False]
 
     def equivalent(self, flag: str, value: str, setting: Setting) -> frozenset[str]:
-        """Return the values of a flag that run the same code as `value` (it included)."""
+        """Return the values of a flag that run, or may run, the same code as `value` (it included).
+
+        `auto` counts only where it is known what it runs.
+        """
         own = self.kernels(flag, value, setting)
-        same = {other for other in self.choices(flag, setting.version) if own & self.kernels(flag, other, setting)}
+        same = {
+            other
+            for other in self.choices(flag, setting.version)
+            if (kernels := self.kernels(flag, other, setting)) & own
+            and ("auto" not in (value, other) or kernels == own)
+        }
         for entry in self._data.get("equivalent", ()):
             fits = entry["flag"] == self._base(flag) and value in entry["values"]
             if fits and holds(entry["when"], setting.facts()) is not False:
@@ -186,7 +202,9 @@ class Servers:
         A value of which nobody has said whether it works comes last, and only where the setting is known.
         `model` is the kind of model that is served, if it is known: values for other kinds are left out.
         """
-        found = []
+        found: list[Candidate] = []
+        if setting.platform not in (None, "cuda"):
+            return found  # the matrix is about NVIDIA GPUs
         rows = {row["kernels"] for row in self._rows(flag, setting)}
         for value in self.choices(flag, setting.version):
             kernels = self.kernels(flag, value, setting)
@@ -195,7 +213,7 @@ class Servers:
                 continue
             if self.for_other_platform(flag, value, setting):
                 continue
-            of_each = {name: self.status(flag, name, setting) for name in sorted(kernels)}
+            of_each = {name: self.status(flag, name, setting) for name in sorted(kernels, reverse=True)}
             status = together(list(of_each.values()))
             if status.status == "works" or (status.status == "unknown" and setting.is_known):
                 first = max(of_each, key=lambda name: (of_each[name].status == "works", of_each[name].confidence))
@@ -280,10 +298,3 @@ class Servers:
             for place, value in enumerate(entry["order"]):
                 weights[value] = weights.get(value, 0) + (1 if setting.sm else len(sms)) / (1 + place)
         return weights
-
-
-def _by_flag(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        found.setdefault(entry["flag"], []).append(entry)
-    return found

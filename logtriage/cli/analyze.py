@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -15,11 +15,15 @@ from logtriage.cli.options import RULES, SM, labels_of
 from logtriage.errors import InputError, TriageError
 from logtriage.report import json_v1
 
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
+
 EPILOG = """\b
 Examples:
   logtriage analyze run.log
   logtriage analyze run.log --format json | jq .verdict.label
   kubectl logs my-pod | logtriage analyze -
+  logtriage analyze run.log --follow --until failed
   logtriage analyze run.log --response answer.json --sm 120
   logtriage analyze run3.log --after run1.log run2.log --pin --tp
   logtriage analyze run.log -- python3 -m sglang.launch_server --model-path … --tp 8
@@ -44,6 +48,12 @@ Examples:
 @click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
               help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
+@click.option("--follow", "-f", is_flag=True, help="Read on while the log is written, until the verdict is decided.")
+@click.option("--until", type=click.Choice(["ready", "failed", "exit"]), default="ready", show_default=True,
+              help="Follow until the server is ready or has failed; until it has failed or was stopped; until it is "
+                   "silent after that. Standard input ends when it is closed.")  # fmt: skip
+@click.option("--grace", type=click.FloatRange(0), default=2.0, show_default=True, metavar="SECONDS",
+              help="Follow so much longer after a failure: other ranks still print.")  # fmt: skip
 @click.option("--separate", is_flag=True, help="The logs are of unrelated launches: one report for each.")
 @click.option("--fail-on", metavar="LABEL,...", help="Exit with 1 for these labels and with 0 for all others.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict.")
@@ -69,6 +79,8 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         pinned=given["pinned"],
     )
     options = options.replace(after=attempts(given, rules, options.facts))
+    if given["follow"]:
+        return _follow(logs, rules, options, given)
     groups = [(log,) for log in logs] if given["separate"] else [logs]
     codes = []
     with _open_output(given["output"]) as stream:
@@ -94,6 +106,17 @@ def rule_folders(named: tuple[str, ...]) -> list[Any]:
     from pathlib import Path
 
     return [Path(folder) for folder in (*listed, *named)]
+
+
+def _follow(logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, given: dict[str, Any]) -> int:
+    from logtriage.cli.follow import follow
+
+    if len(logs) != 1:
+        raise click.UsageError("one LOG can be followed; name one")
+    report, is_interrupted = follow(logs[0], rules, options, given)
+    with _open_output(given["output"]) as stream:
+        _write(json_v1.to_dict(report, redact=not given["no_redact"]), stream, given)
+    return exit_codes.INTERRUPTED if is_interrupted else _exit_code(report.label, given)
 
 
 def _open_output(path: str | None) -> Any:

@@ -57,6 +57,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "facts": source.facts,
         "labels": {name: _head(file) for name, file in sorted(source.labels.items())},
         "gates": chosen,
+        "failures": log.failures,
         "by_gate": _by_gate(chosen, table.entries, routes),
         "frames": [number for number, route in enumerate(routes) if route == "frame"],
         "kept": [number for number, route in enumerate(routes) if route == "kept"],

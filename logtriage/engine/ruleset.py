@@ -47,6 +47,7 @@ class RuleSet:
         self.wrappers: dict[str, Any] = compiled["wrappers"]
         self._server: dict[str, Any] | None = compiled.get("server")
         self._read_server = server
+        self.failures: list[str] = compiled["failures"]
         self._facts: dict[str, str] = compiled["facts"]
         self._signatures: list[list[Any]] = compiled["signatures"]
         self._by_gate: list[list[int]] = compiled["by_gate"]
@@ -62,12 +63,24 @@ class RuleSet:
             self._server = self._read_server() if self._read_server else {}
         return self._server
 
+    @property
+    def anchors(self) -> list[str]:
+        """All anchors that stand on ordinary lines, and the general words of failure, each once and sorted."""
+        through_gates = (self._signatures[number][0] for numbers in self._by_gate for number in numbers)
+        return sorted({*through_gates, *self.failures})
+
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a message (the line without its prefix)."""
         for gate, numbers in zip(self.gates, self._by_gate, strict=True):
             if gate in text:
                 yield from self._test(numbers, text)
         yield from self._test(self._kept, text)
+
+    def anchored(self, text: str) -> Iterator[int]:
+        """Yield the signatures whose anchor stands in a text, whatever their regular expressions say."""
+        for gate, numbers in zip(self.gates, self._by_gate, strict=True):
+            if gate in text:
+                yield from (number for number in numbers if self._signatures[number][0] in text)
 
     def frame_hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a frame line of a traceback."""

@@ -112,6 +112,7 @@ class MemoryFlag(Strict):
     factor: int | float | None = None
     least: int | float
     most: int | float | None = None
+    only_if_set: bool = False
     why: Text
 
 
@@ -210,6 +211,7 @@ class KernelFile(Strict):
     values: list[ValueKernels]
     same_as: dict[str, str]
     components: dict[str, str]
+    broken_by: dict[str, KebabCase]
     matrix: list[Row]
     ranking: list[Ranking]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from logtriage.intake.wrappers import PLAIN, Layout
@@ -37,6 +38,7 @@ class Block(NamedTuple):
         data: their bytes.
         byte: offset of the first one's first byte in the file as stored.
         number: number of the first one, from 1.
+        rows: how many they are.
         layout: what other programs put around each line.
         places: where each line stands, if they do not stand one after the other as in `data`.
     """
@@ -44,6 +46,7 @@ class Block(NamedTuple):
     data: bytes
     byte: int
     number: int
+    rows: int
     layout: Layout = PLAIN
     places: Sequence[Place] | None = None
 
@@ -57,9 +60,13 @@ def without_escapes(data: bytes) -> bytes:
     return _ESCAPE.sub(b"", data) if b"\x1b" in data or b"\0" in data or b"\x08" in data else data
 
 
+def count_rows(data: bytes) -> int:
+    """Return how many lines `data` holds; the last one may be open."""
+    return data.count(b"\n") + (not data.endswith(b"\n"))
+
+
 def row_starts(data: bytes) -> list[int]:
     """Return where each line of `data` begins."""
-    starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
-    if data.endswith(b"\n"):
-        starts.pop()
+    starts = [0, *accumulate(map((1).__add__, map(len, data.split(b"\n"))))]
+    del starts[-2 if data.endswith(b"\n") else -1 :]
     return starts

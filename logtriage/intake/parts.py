@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logtriage.intake.blocks import Block, Place
-from logtriage.intake.rows import Row, pack, rows_in
+from logtriage.intake.blocks import Place
+from logtriage.intake.rows import Row
 from logtriage.intake.wrappers import Layout, Wrapper
 
 if TYPE_CHECKING:
@@ -15,9 +15,8 @@ _MAX_JOINED = 4 << 20
 _MAX_STREAMS = 4
 
 
-def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper) -> Iterator[Row]:
-    """Yield the messages of lines of JSON; what is no JSON passes through."""
-    parts = _Parts()
+def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: Parts) -> Iterator[Row]:
+    """Yield the messages of lines of JSON; what is no JSON passes through. What is cut waits in `parts`."""
     for row in rows:
         text = row.text(limit=None)
         body, time = outer.place(text)[:2] if outer else (0, "")
@@ -35,25 +34,10 @@ def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper) -> Iter
                     yield Row(part, message.place)
         else:
             yield whole
-    yield from parts.finish()
 
 
-def whole_lines(blocks: Iterable[Block], layout: Layout, layer: Wrapper) -> Iterator[Block]:
-    """Join the lines that `layer` marks as partial; blocks without any pass through."""
-    parts = _Parts()
-    mark = layer.partial.encode()
-    for block in blocks:
-        if parts or mark in block.data:
-            joined = list(_join_partial(rows_in(block), layout, layer, parts))
-            if joined:
-                yield pack(joined)
-        else:
-            yield block
-    if parts:
-        yield pack(list(parts.finish()))
-
-
-def _join_partial(rows: Iterable[Row], layout: Layout, layer: Wrapper, parts: _Parts) -> Iterator[Row]:
+def whole_lines(rows: Iterable[Row], layout: Layout, layer: Wrapper, parts: Parts) -> Iterator[Row]:
+    """Yield lines that are whole: those that `layer` marks as partial are joined. What is cut waits in `parts`."""
     before = Layout(layout.prefixes[: layout.prefixes.index(layer)])
     for row in rows:
         text = row.text(limit=None)
@@ -66,7 +50,7 @@ def _join_partial(rows: Iterable[Row], layout: Layout, layer: Wrapper, parts: _P
         yield from parts.add(match["stream"], row, goes_on=match["partial"] is not None)
 
 
-class _Parts:
+class Parts:
     """Messages that go on in the next line of the same stream; of a huge one the end is dropped."""
 
     def __init__(self) -> None:
@@ -92,6 +76,13 @@ class _Parts:
         """Yield messages whose end never came."""
         for stream in list(self._open):
             yield from self._close(stream)
+
+    def copy(self) -> Parts:
+        """Return a copy that may grow apart."""
+        other = Parts()
+        other._open = {stream: list(rows) for stream, rows in self._open.items()}
+        other._sizes = dict(self._sizes)
+        return other
 
     def _close(self, stream: str) -> Iterator[Row]:
         parts = self._open.pop(stream)

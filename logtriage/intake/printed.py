@@ -8,15 +8,17 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from logtriage.intake.parts import decoded_messages, whole_lines
-from logtriage.intake.rows import packed, rows_of
+from logtriage.intake.parts import Parts, decoded_messages, whole_lines
+from logtriage.intake.rows import pack, packed, rows_in, rows_of
 from logtriage.intake.turned import Order, backwards, broken_at, joined
 from logtriage.intake.wrappers import detect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from logtriage.intake.blocks import Block
+    from logtriage.intake.rows import Row
+    from logtriage.intake.wrappers import Found
 
 SAMPLE_ROWS = 400
 """Lines at the beginning of a log by which its layout is judged."""
@@ -32,12 +34,12 @@ _SAMPLE_BYTES = 1 << 20
 
 def as_printed(blocks: Iterator[Block], wrappers: Mapping[str, Any], name: str, notes: list[str]) -> Iterator[Block]:
     """Yield the lines of `blocks` as they were printed, with their layout; tell in `notes` what was done to them."""
-    sample, blocks = _sampled(blocks)
+    sample, blocks = sampled(blocks)
     if width := broken_at(sample, wrappers["widths"]):
         held, blocks, is_all = _hold(blocks, MAX_BROKEN)
         if is_all and broken_at([row.text() for row in rows_of(held)], wrappers["widths"]) == width:
             notes.append(f"{name}: lines that a terminal broke at {width} columns were joined")
-            sample, blocks = _sampled(packed(joined(rows_of(held), width)))
+            sample, blocks = sampled(packed(joined(rows_of(held), width)))
     found = detect(sample, wrappers)
     if Order(found).of(sample).is_newest_first:
         held, blocks, is_all = _hold(blocks, MAX_REVERSED)
@@ -48,23 +50,59 @@ def as_printed(blocks: Iterator[Block], wrappers: Mapping[str, Any], name: str, 
         elif order.is_newest_first:
             notes.append(f"{name} is newest first: it was read from its last line up")
             blocks = packed(backwards(held, found.outer, by_record=order.upright > order.inverted))
-    if found.json:
-        blocks = packed(decoded_messages(rows_of(blocks), found.outer, found.json))
-    else:
-        for layer in found.outer.prefixes:
-            if layer.partial:
-                blocks = whole_lines(blocks, found.outer, layer)
+    undo = Undo(found)
     for block in blocks:
-        yield block._replace(layout=found.inner)
+        yield from undo.add(block)
+    yield from undo.rest()
 
 
-def _sampled(blocks: Iterator[Block]) -> tuple[list[str], Iterator[Block]]:
+class Undo:
+    """Undoes the wrappers of a log, block by block; a message that is cut waits for its rest."""
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+        self._layers = [found.json] if found.json else [layer for layer in found.outer.prefixes if layer.partial]
+        self._parts = [Parts() for _ in self._layers]
+
+    def add(self, block: Block) -> Iterator[Block]:
+        """Yield a stored block as it was printed; nothing if all of it must wait."""
+        marks = [layer.partial.encode() for layer in self._layers]
+        if any(self._parts) or self._found.json or any(mark in block.data for mark in marks):
+            yield from self._packed(self._undone(rows_in(block)))
+        else:
+            yield block._replace(layout=self._found.inner)
+
+    def rest(self) -> Iterator[Block]:
+        """Yield the messages whose end never came."""
+        rows: Iterable[Row] = ()
+        for index, parts in enumerate(self._parts):
+            rows = chain(self._undone(rows, index, index + 1), parts.finish())
+        yield from self._packed(rows)
+
+    def copy(self) -> Undo:
+        """Return a copy that may grow apart."""
+        other = Undo(self._found)
+        other._parts = [parts.copy() for parts in self._parts]
+        return other
+
+    def _undone(self, rows: Iterable[Row], first: int = 0, end: int | None = None) -> Iterator[Row]:
+        outer = self._found.outer
+        for layer, parts in list(zip(self._layers, self._parts, strict=True))[first:end]:
+            rows = (decoded_messages if self._found.json else whole_lines)(rows, outer, layer, parts)
+        return iter(rows)
+
+    def _packed(self, rows: Iterable[Row]) -> Iterator[Block]:
+        if waiting := list(rows):
+            yield pack(waiting)._replace(layout=self._found.inner)
+
+
+def sampled(blocks: Iterator[Block]) -> tuple[list[str], Iterator[Block]]:
     """Return the first lines, and all blocks; the sample does not depend on the size of the blocks."""
     kept: list[Block] = []
     count = size = 0
     for block in blocks:
         kept.append(block)
-        count += block.data.count(b"\n")
+        count += block.rows
         size += len(block.data)
         if count >= SAMPLE_ROWS or size >= _SAMPLE_BYTES:
             break

@@ -55,4 +55,4 @@ def packed(rows: Iterable[Row]) -> Iterator[Block]:
 def pack(rows: list[Row]) -> Block:
     """Make a block of rows, of which there must be one or more."""
     places = [row.place for row in rows]
-    return Block(b"".join(row.data + b"\n" for row in rows), places[0].byte, places[0].number, places=places)
+    return Block(b"".join(row.data + b"\n" for row in rows), places[0].byte, places[0].number, len(rows), places=places)

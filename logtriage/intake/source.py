@@ -11,16 +11,16 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from logtriage.errors import InputError
 from logtriage.intake.blocks import MAX_LINE, Block
+from logtriage.intake.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = ["BLOCK", "MAX_LINE", "Block", "Source", "open_source"]
 
-BLOCK = 1 << 20
+BLOCK = 256 << 10
 """Bytes read at a time."""
 
-_MAX_OPEN = 4 << 20
 _SAMPLE = 8192
 _MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\b\x1b\0")
@@ -55,22 +55,23 @@ class Source:
         return as_printed(stored, self._wrappers, self.name, self.notes)
 
     def _stored(self) -> Iterator[Block]:
-        line = _OpenLine()
         with self._stream:
-            for data in self._text():
-                line.length += self._hole
-                self._hole = 0
-                end = data.rfind(b"\n") + 1
-                first = data.find(b"\n") + 1 if line.is_cut else end
-                for start, stop in ((0, first), (first, end)):
-                    if start < stop:
-                        yield self._block(*line.close(data[start:stop]))
-                line.add(data[end:])
-        line.length += self._hole
-        if line.length and not self.size and not line.text:
+            pieces = self._text()
+            windows = Windows(self.size)
+            for data in pieces:
+                if self._hole:
+                    yield from windows.skip(self._hole)
+                    self._hole = 0
+                for block in windows.add(data):
+                    self.size, self.lines = windows.size, windows.lines
+                    yield block
+        yield from windows.skip(self._hole) if self._hole else ()
+        if windows.is_hole:
             raise InputError(f"{self.name}: looks binary, not like a log: it holds nothing but NUL bytes")
-        if line.length:
-            yield self._block(*line.close(b""))
+        for block in windows.rest():
+            windows.lines += block.rows
+            yield block
+        self.size, self.lines = windows.stands_for, windows.lines
 
     def _text(self) -> Iterator[bytes]:
         """Yield pieces of the input's text, unpacked and in UTF-8."""
@@ -135,13 +136,6 @@ class Source:
                 raise
             return os.lseek(number, 0, os.SEEK_END)
 
-    def _block(self, data: bytes, stored: int) -> Block:
-        """A block of `data`, which stands for `stored` bytes of the file."""
-        block = Block(data, self.size, self.lines + 1)
-        self.size += stored
-        self.lines += data.count(b"\n") + (not data.endswith(b"\n"))
-        return block
-
 
 def _peek(pieces: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
     """Return the first piece, made of several if need be to have `size` bytes, and all pieces with it."""
@@ -151,37 +145,6 @@ def _peek(pieces: Iterator[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
         if len(head) >= size:
             break
     return head, chain([head] if head else [], pieces)
-
-
-class _OpenLine:
-    """The beginning of a line whose end has not been read yet; of a huge one the middle is dropped."""
-
-    def __init__(self) -> None:
-        self.length = 0
-        self._head = b""
-        self._tail = b""
-
-    @property
-    def text(self) -> bytes:
-        """What is kept of it."""
-        return self._head + self._tail
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether bytes of it were passed over."""
-        return self.length > len(self._head) + len(self._tail)
-
-    def add(self, data: bytes) -> None:
-        self.length += len(data)
-        room = _MAX_OPEN - len(self._head)
-        self._head += data[:room]
-        self._tail = (self._tail + data[room:])[-_MAX_OPEN:]
-
-    def close(self, data: bytes) -> tuple[bytes, int]:
-        """Return the line with `data` behind it, and the number of bytes that it stands for; start afresh."""
-        whole, stored = self.text + data, self.length + len(data)
-        self.length, self._head, self._tail = 0, b"", b""
-        return whole, stored
 
 
 def open_source(

@@ -1,0 +1,164 @@
+"""Work and memory are bounded, and a failure that is printed once is found among a million others."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logtriage import pipeline
+from logtriage.engine import gates, prefilter
+from logtriage.engine.prefilter import AhoCorasick, AnchorAutomaton, PlainAnchors, PlainSearch
+from logtriage.intake import kept, windows
+from logtriage.intake import lines as intake_lines
+from logtriage.intake import source as intake_source
+from logtriage.intake.growing import GrowingLog
+from logtriage.report import json_v1
+from tests.conftest import ROOT
+from tests.test_intake import PIECES
+from tests.test_wrappers import FORMS, _zstd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Report
+
+START = b"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', tp_size=2)\n"
+RARE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+def _spam(count: int, first: int = 0) -> bytes:
+    return b"".join(
+        b"[2026-01-01 10:%02d:%02d TP%d] ERROR: request %d was not found in the cache\n"
+        % (number // 6000 % 60, number // 100 % 60, number % 8, number)
+        for number in range(first, first + count)
+    )
+
+
+def _report(log: Any, rules: RuleSet) -> dict[str, Any]:
+    return _plain(pipeline.analyze(log, rules=rules))
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    file = report.files[0]
+    return json_v1.to_dict(report.replace(files=(file.replace(name="run.log"),)))
+
+
+@pytest.mark.parametrize("at", [3, 500_000, 999_998])
+def test_a_rare_failure_among_a_million_error_lines(rules: RuleSet, at: int) -> None:
+    """It is found wherever it stands, with its line number, although nearly all lines look like errors."""
+    log = START + _spam(at) + RARE + _spam(1_000_000 - at, at)
+    report = pipeline.analyze(log, rules=rules)
+    assert report.label == "oom-gpu"
+    assert report.root is not None
+    assert report.lines[report.root.line].number == at + 2
+    assert len(report.lines) < 3 * kept.MAX_KEPT
+
+
+def _make_small(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(windows, "WINDOW", 2000)
+    patch.setattr(windows, "MAX_OPEN", 600)
+    patch.setattr(kept, "MAX_KEPT", 60)
+    patch.setattr(kept, "MAX_BYTES", 6000)
+    patch.setattr(intake_lines, "MAX_HOT", 5)
+    patch.setattr(intake_lines, "_PROBE", 300)
+    patch.setattr(intake_lines, "_MAX_PROBED", 2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(PIECES, max_size=150), st.lists(PIECES, max_size=60), st.integers(1, 400), st.sampled_from(sorted(FORMS))
+)
+def test_one_report_for_one_dense_log(rules: RuleSet, spam: list[str], rest: list[str], size: int, form: str) -> None:
+    """File, pipe, follow, gzip, zstd, pieces of any size and both searches give one report, however dense the log."""
+    with pytest.MonkeyPatch.context() as patch:
+        _make_small(patch)
+        data = FORMS[form](["[2026-01-01 10:00:00] ServerArgs", *spam, *spam, *rest, *spam])
+        whole = _report(data, rules)
+        patch.setattr(intake_source, "BLOCK", size)
+        assert _report(data, rules) == whole
+        assert _report(io.BytesIO(data), rules) == whole
+        if form not in ("gzip", "zstd", "utf-16"):
+            assert _report(gzip.compress(data), rules) == whole
+            assert _report(_zstd(data), rules) == whole
+            search, anchors = pipeline.searches(rules)
+            log = GrowingLog("", rules.wrappers, search.offsets, anchors)
+            for at in range(0, len(data), size * 9):
+                log.add(data[at : at + size * 9])
+            assert _plain(pipeline.report_on_growing(log, [], rules, pipeline.Options())) == whole
+        patch.setattr(prefilter, "make", lambda words: PlainSearch([word.encode() for word in words]))
+        patch.setattr(prefilter, "make_anchors", lambda words: PlainAnchors([word.encode() for word in words]))
+        assert _report(data, rules) == whole
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 4 << 20))
+def test_pieces_up_to_four_mebibytes(rules: RuleSet, size: int) -> None:
+    """A log of several windows gives one report, whatever is read at a time."""
+    data = START + _spam(9000) + RARE + b"x" * 900_000 + b"\n" + _spam(3000)
+    with pytest.MonkeyPatch.context() as patch:
+        whole = _report(data, rules)
+        patch.setattr(intake_source, "BLOCK", size)
+        assert _report(data, rules) == whole
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(PIECES, max_size=40), st.lists(st.sampled_from(["GB", "exit 137", "Error: 4", "TP0", "0/4"]), min_size=1)
+)
+def test_both_searches_find_the_same_anchors(pieces: list[str], anchors: list[str]) -> None:
+    """Lines that only differ in digits are looked at once, and still every anchor with digits is told from others."""
+    data = "\n".join([*pieces, "exit 138", "exit 137" if len(pieces) % 2 else "exit 136"]).encode()
+    encoded = [anchor.encode() for anchor in dict.fromkeys(anchors)]
+    assert AnchorAutomaton(encoded).present(data) == PlainAnchors(encoded).present(data)
+
+
+def test_gates_do_not_seem_to_be_in_busy_lines(rules: RuleSet) -> None:
+    """Every anchor holds a gate, a healthy server's lines hold none, and the searches are few."""
+    healthy = (ROOT / "rules/servers/sglang/log.yaml").read_text(encoding="utf-8")
+    import yaml
+
+    busy = yaml.safe_load(healthy)["busy"]
+    assert AhoCorasick([gate.encode() for gate in rules.gates]).offsets("\n".join(busy).encode()) == []
+    assert all(any(gate in anchor for gate in rules.gates) for anchor in rules.anchors)
+    assert len(prefilter.groups(rules.gates)) <= 3
+    assert sorted(gates.choose(rules.anchors, rules.failures, busy)) == sorted(rules.gates)
+
+
+# Where there is /proc: ru_maxrss of a new process begins with what its parent took.
+MEASURE = """
+import os, re, resource, sys
+from logtriage import pipeline
+pipeline.analyze(sys.argv[1])
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+if os.path.exists("/proc/self/status"):
+    peak = int(re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1])
+print(peak >> 10)
+"""
+
+
+@pytest.mark.parametrize("kind", ["spam", "long lines", "one line", "prose"])
+def test_memory_is_bounded(tmp_path: Path, kind: str) -> None:
+    """Analyzing 96 MiB of the worst kinds takes far less memory than they are long."""
+    path = tmp_path / "run.log"
+    unit = {
+        "spam": _spam(10_000),
+        "long lines": (b"Error " + b"x" * 60_000 + b"\n") * 16,
+        "one line": b"Error " * 200_000,
+        "prose": b"".join(b"[2026-01-01 10:00:00] it is not ready %d\n%s" % (n, b"calm\n" * 200) for n in range(1000)),
+    }[kind]
+    with path.open("wb") as file:
+        for _ in range((96 << 20) // len(unit)):
+            file.write(unit)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    path.unlink()
+    assert int(done.stdout) < 100
