@@ -159,10 +159,19 @@ def root_cause(
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)
+    if str(implied.get("flag")).endswith("-path"):
+        flag = _flag_with_value(match.facts, launch) or flag
     component = implied.get("component") or component
     value = implied.get("value") or _value(flag, match.facts, launch)
     facts = {key: fact for key, fact in {**match.facts, **_backend(implied)}.items() if key not in ("flag", "value")}
     return RootCause(at, span, component, flag, value, facts)
+
+
+def _flag_with_value(facts: Mapping[str, Any], launch: Launch) -> str | None:
+    """The one flag of the command that has the path or name that the message gives: it beats what is usual."""
+    named = {str(facts[name]) for name in ("path", "model") if name in facts}
+    flags = [flag for flag, value in launch.flags.items() if value in named]
+    return flags[0] if len(flags) == 1 else None
 
 
 def _backend(implied: Mapping[str, str]) -> dict[str, str]:

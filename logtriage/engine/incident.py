@@ -221,8 +221,8 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
         return "it follows an ordered stop"
     if life.served > match.line and match.rule.get("passes_when_served"):
         return "the server answered requests afterwards"
-    if life.ready > match.line:
-        return "a server became ready afterwards"
+    if because := _survived(match, evidence, known.lives):
+        return because
     if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
         return f"it follows from {root.label}"
     if root is not None and match.line < root.line and "any" not in match.rule.get("explained_by", ()):
@@ -232,8 +232,8 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     if match.rule["label"] != "healthy":
         if any(line < match.line for line in known.troubles):
             return "it follows from a failure that no rule knows"
-        own = (m for m in known.symptoms if m.label == "healthy" and not m.rule.get("distributed"))
-        if any(m.line < match.line for m in own):
+        names = match.rule.get("explained_by", ())
+        if any(m.line < match.line and m.rule["id"] in names for m in known.symptoms):
             return "the server had begun to end itself"
     return ""
 
@@ -244,8 +244,9 @@ def _troubles(evidence: Evidence, lives: _Lives) -> Iterator[int]:
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
     """
     known = {m.event for m in evidence.matches if m.strength in ("decisive", "harmless", "outcome")}
-    known |= {m.event for m in evidence.matches if m.strength == "symptom" and m.rule.get("distributed")}
-    teardown = [m for m in evidence.matches if m.strength == "symptom" and m.label == "healthy"]
+    symptoms = [m for m in evidence.matches if m.strength == "symptom"]
+    known |= {m.event for m in symptoms if m.label != "healthy" or m.rule.get("distributed")}
+    teardown = [m for m in symptoms if m.label == "healthy" and not lives.after_stop(m)]
     dying = {evidence.events[m.event].launch for m in teardown if m.line > lives.of(m.event).ready}
     newest = {evidence.events[number].launch: number for number in evidence.own_events}
     for number in evidence.own_events:

@@ -1,0 +1,74 @@
+"""What commands print goes out here: made harmless, and with a message where it cannot be written.
+
+A reader that has gone (`| head`) is no error: the rest is dropped, and the exit code is that of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from logtriage.errors import TriageError
+from logtriage.report import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def say(line: str) -> None:
+    """Print one line on standard output, with U+FFFD for control characters."""
+    write(plain.one_line(line) + "\n")
+
+
+def complain(message: str) -> None:
+    """Print a message on standard error; where that cannot be written either, nothing can be done."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(plain.lines(message) + "\n")
+            sys.stderr.flush()
+    except (OSError, ValueError):
+        _drop(sys.stderr)
+
+
+def write(text: str) -> None:
+    """Write text that is harmless already on standard output. Raises TriageError where that is not possible."""
+    guarded(lambda: sys.stdout.write(text))
+
+
+def finish() -> None:
+    """Write what is still held. Raises TriageError."""
+    if sys.stdout is not None:
+        guarded(sys.stdout.flush)
+
+
+def to_file(path: str, text: str) -> None:
+    """Write a report to a file. Raises TriageError."""
+    try:
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise TriageError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
+
+
+def guarded(action: Callable[[], object]) -> None:
+    """Do something that prints on standard output. Raises TriageError where that cannot be written."""
+    if sys.stdout is None:
+        raise TriageError("standard output is closed; `analyze --output FILE` writes to a file")
+    try:
+        action()
+    except BrokenPipeError:
+        _drop(sys.stdout)
+    except OSError as error:
+        _drop(sys.stdout)
+        raise TriageError(f"standard output cannot be written: {error.strerror or error}") from error
+
+
+def _drop(stream: TextIO) -> None:
+    """Let what is still held for a stream go nowhere: Python would try to write it once more at its end."""
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+    except (OSError, ValueError):
+        return
