@@ -67,7 +67,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     verdict, advice = planner.plan(
         judged.verdict, judged.root, judged.incident, judged.launch, rules,
         options.after, options.pinned, [file.name for file in reading.files],
-        reading.lines[judged.root.line].text if judged.root else "",
+        reading.lines[judged.root.line].text if judged.root else "", reading.notes,
     )  # fmt: skip
     return Report(
         files=reading.files,

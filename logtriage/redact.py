@@ -9,7 +9,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from logtriage.records import Line
 
     Put = Callable[[str, str, str], str]
     """Gives the replacement for (kind, up to 80 characters in front of the secret, secret)."""
@@ -39,6 +41,18 @@ class Redactor:
         """
         return _Walk(self).copy(value)
 
+    def across(self, lines: Sequence[Line]) -> dict[int, str]:
+        """Return, by index, the texts of those lines of a log whose secret only the lines around them give away.
+
+        These are the body of a private key, the word behind a name or flag at the end of the line before, and the
+        value of a variable that the line before names. The beginning of each text, up to `Line.start`, stays.
+        """
+        found = dict(self._continued(lines))
+        for at in _key_body(lines):
+            text = lines[at].text
+            found[at] = _BODY_LINE.sub(_marker("private-key", "", ""), text, count=1)
+        return found
+
     def argv(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Return the words of a command with `$NAME` for each secret, and what each name stands for.
 
@@ -66,6 +80,15 @@ class Redactor:
             self._names[name] = marker["kind"] if marker else ""
         return self._names[name]
 
+    def _continued(self, lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
+        for at in range(len(lines) - 1):
+            line, after = lines[at], lines[at + 1]
+            if after.file == line.file and _ENDS_WITH_A_NAME.search(line.text, max(0, len(line.text) - _TAIL)):
+                before, message = self.text(line.text[-_LONG_TAIL:]), after.text[after.start :]
+                shown = self.text(f"{before}\n{message}")
+                if "\n" in shown and shown != f"{before}\n{self.text(message)}":
+                    yield at + 1, after.text[: after.start] + shown.partition("\n")[2]
+
     def _replace(self, text: str, put: Put) -> str:
         # A replaced secret may show the next one (a token inside a password), so go on until nothing changes.
         for _ in range(_MAX_PASSES):
@@ -90,11 +113,68 @@ _HARMLESS = re.compile(
 )
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _KEY_BODY = re.compile(r"(?<![\w+/=])(?:[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9+/]{4,}={1,2}(?![\w=]))")
+# What a log may put before a line of a key is any text that ends in a space or a bracket.
+_BODY_LINE = re.compile(r"(?:(?<=[\s\]|>:\"'])|^)[A-Za-z0-9+/]{4,}={0,2}(?=(?:\\[nr])*\\{0,3}[\"']?[\s,\\]*$)")
+_FULL_BODY = range(60, 79)
+_BODY_TAIL = 100
+_FAR = 40
+_ENDS_WITH_A_NAME = re.compile(
+    r"(?i)(?:token|key|secret|passw(?:or)?d|_pass|passphrase)[\"']?\s{0,8}[,:=]?\s{0,8}\\?\s*$"
+)
+_TAIL = 60
+_LONG_TAIL = 400
 _INTRODUCER = re.compile(r"(?:^|[\s\"'=])(--?[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))[=\s][\s\"'\\]*$")
 
 
 def _marker(kind: str, head: str, secret: str) -> str:
     return f"<redacted:{kind}>"
+
+
+def _key_body(lines: Sequence[Line]) -> Iterator[int]:
+    """Yield the indexes of lines that belong to the body of a private key, whether or not its BEGIN line was kept."""
+    bodies = {at: body for at, line in enumerate(lines) if (body := _body_of(line.text))}
+    full = {at for at, body in bodies.items() if len(body) in _FULL_BODY and _is_mixed(body)}
+    since, file = _FAR, -1  # lines since the BEGIN line or the last line of a body
+    for at, line in enumerate(lines):
+        if "-----" in line.text or line.file != file:
+            begins = _KEY_BEGIN.search(line.text) and "-----END " not in line.text
+            since, file = 0 if begins else _FAR, line.file
+            continue
+        since += 1
+        body = bodies.get(at, "")
+        if not body:
+            continue
+        ends = any("-----END " in other.text for other in lines[at + 1 : at + 3])
+        if len(body) >= 40:
+            inside = since < _FAR or (at in full and (ends or _has_company(lines, at, full, bodies)))
+        else:
+            alone = line.text[line.start :].strip() == body
+            inside = since < _FAR and (ends or (since == 1 and alone and (len(body) >= 20 or not body.isalpha())))
+        if inside:
+            since = 0
+            yield at
+
+
+def _body_of(text: str) -> str:
+    if " " in text[-4:].rstrip():
+        return ""
+    found = _BODY_LINE.search(text, max(0, len(text) - _BODY_TAIL))
+    return found[0] if found else ""
+
+
+def _is_mixed(body: str) -> bool:
+    """Say whether a text may be random in base64, not a digest in hexadecimal or a path."""
+    return body != body.lower() and body != body.upper() and body.count("/") < 9 and not body.replace("/", "").isalpha()
+
+
+def _has_company(lines: Sequence[Line], at: int, full: set[int], bodies: Mapping[int, str]) -> bool:
+    """Say whether a body line stands beside another one, or beside lines that were not kept."""
+    if full & {at - 2, at - 1, at + 1, at + 2} or bodies.get(at + 1, "").endswith("="):
+        return True
+    return any(
+        0 <= other < len(lines) and lines[other].file == lines[at].file and abs(lines[other].row - lines[at].row) > 1
+        for other in (at - 1, at + 1)
+    )
 
 
 def _is_flag(word: str) -> bool:

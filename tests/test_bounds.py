@@ -134,7 +134,7 @@ def test_gates_do_not_seem_to_be_in_busy_lines(rules: RuleSet) -> None:
     assert sorted(gates.choose(rules.anchors, rules.failures, busy)) == sorted(rules.gates)
 
 
-# Where there is /proc: ru_maxrss of a new process begins with what its parent took. Rules may have to be compiled first.
+# ru_maxrss of a new process begins with what its parent took, VmHWM does not. Rules may have to be compiled first.
 MEASURE = """
 import os, re, resource, sys
 from logtriage import pipeline

@@ -124,17 +124,34 @@ def rows(folder: Path, logtriage: str, *, full: bool) -> Iterator[tuple[str, flo
     yield "follow: percent of a core at 1,000 lines/s", share * 100, "most", 1
 
 
+def _check(words: list[str]) -> None:
+    """Stop if a command that is measured does not work."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.stderr:
+        raise SystemExit(f"{words[0]}: {done.stderr[-300:]}")
+
+
+def _refused(expressions: list[str]) -> list[str]:
+    """Return the expressions that ripgrep does not take (look-around, back-references)."""
+    words = ["rg", "--regex-size-limit", RIPGREP_LIMIT, "-c", "-f", "-", os.devnull]
+    given = "\n".join(expressions) + "\n"
+    if not subprocess.run(words, input=given, capture_output=True, text=True, check=False).stderr:
+        return []
+    middle = len(expressions) // 2
+    return expressions if not middle else _refused(expressions[:middle]) + _refused(expressions[middle:])
+
+
 def _patterns(folder: Path) -> tuple[Path, Path]:
     """Write what ripgrep can take of the signatures: expressions (without look-around), and anchors."""
     from logtriage import pipeline
 
     rules = pipeline.load_rules()
     regexes, literals = folder / "regexes", folder / "literals"
-    found = []
-    for number in {number for rule in rules.rules for number in rule["any"]}:
-        text = re.sub(r"\(\?P<\w+>", "(?:", rules.expression(number)).replace("\\ ", " ")
-        is_odd = re.search(r"\(\?<?[=!]|\\[1-9]|[*+?}]\+", text)
-        found.append(re.escape("Received sigquit").replace("\\ ", " ") if is_odd else text)
+    numbers = sorted({number for rule in rules.rules for number in rule["any"]})
+    found = [re.sub(r"\(\?P<\w+>", "(?:", rules.expression(number)) for number in numbers]
+    found = [re.sub(r"\\([ #\"'])", r"\1", text) for text in found]
+    refused = set(_refused(found))
+    found = [f"Received sigquit {n}" if text in refused else text for n, text in enumerate(found)]
     regexes.write_text("\n".join(found) + "\n", encoding="utf-8")
     literals.write_text("\n".join(rules.anchors) + "\n", encoding="utf-8")
     return regexes, literals
@@ -169,7 +186,8 @@ def _least(work: Callable[[], object]) -> float:
 def _follow(log: Path, logtriage: str) -> tuple[float, float]:
     """Return seconds from the write of the fatal line to the end, and the share of a core while lines are written."""
     log.write_bytes(b"[2026-02-11 09:00:00] server_args=ServerArgs(model_path='m', tp_size=2)\n")
-    words = [logtriage, "analyze", str(log), "--follow", "--until", "failed", "--grace", "0"]
+    words = [logtriage, "analyze", str(log), "--follow", "--until", "failed", "--grace", "0",
+             "--format", "json"]  # fmt: skip
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
     time.sleep(2)
     before, begun = _cpu(process.pid), time.perf_counter()

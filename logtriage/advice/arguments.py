@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from logtriage.advice.case import Case
 
 
+_NAMED = "the message itself names this way out"
+_INDEXES = ("gpu", "rank", "pid", "other_pid", "exit_code")
+
+
 def named_way_out(this: Case, summary: str) -> Step | None:
     """The way out that the message names, if it can be taken here."""
     now, servers = this.now, this.servers
@@ -38,8 +42,20 @@ def named_way_out(this: Case, summary: str) -> Step | None:
         return None
     if value is not None and history.excluded_by(flag, value, this.ruled_out, servers, this.setting):
         return None
-    why = "the message itself names this way out"
-    return Step(summary, (Change(flag, this.value(flag), value, why, this.confidence, f"rule {now.rule}"),))
+    why = names_way_out(this, flag, value)
+    sure = this.sure("direction" if value is None else "message" if why == _NAMED else "rule")
+    return Step(summary, (Change(flag, this.value(flag), value, why, sure, f"rule {now.rule}"),))
+
+
+def names_way_out(this: Case, flag: str, value: str | None) -> str:
+    """Who names a way out: the message, if it holds the advised value (of a switch, the flag); else the rule."""
+    named = {str(fact) for name, fact in this.now.facts.items() if name not in _INDEXES}
+    text = this.now.text.replace("=", " ")
+    if value in (None, "true"):
+        in_message = flag in text or flag.lstrip("-").replace("-", "_") in text
+    else:
+        in_message = value in named or f"{flag} {value}" in text
+    return _NAMED if in_message else "the rule knows this way out"
 
 
 def respelt(this: Case, flag: str) -> Step | None:
@@ -57,7 +73,7 @@ def respelt(this: Case, flag: str) -> Step | None:
     if hit is not None or (this.setting.sm is not None and servers.status_of(flag, meant, this.setting).is_dead):
         return None
     why = f"{value} is no choice of {flag}; {meant} is the nearest one"
-    change = Change(flag, value, meant, why, this.confidence, f"rule {this.now.rule}")
+    change = Change(flag, value, meant, why, this.sure("rule"), f"rule {this.now.rule}")
     return Step(f"Use {flag} {meant}: {value} is not one of its choices.", (change,))
 
 
@@ -86,10 +102,10 @@ def other_port(this: Case, summary: str) -> Step:
     if flag in this.pinned:
         return Step(f"{flag} is pinned: stop the process that holds the port.", stop=f"{flag} is pinned")
     if old is None or not old.isdigit():
-        return Step(summary, (Change(flag, old, None, summary, this.confidence, f"rule {this.now.rule}"),))
+        return Step(summary, (Change(flag, old, None, summary, this.sure("direction"), f"rule {this.now.rule}"),))
     new = next(str(port) for port in range(int(old) + 1, int(old) + 1000) if str(port) not in tried)
     why = f"port {old} is taken; any free port will do (`ss -ltn` lists those in use)"
-    change = Change(flag, old, new, why, 0.5, f"rule {this.now.rule}")
+    change = Change(flag, old, new, why, this.sure("figures"), f"rule {this.now.rule}")
     return Step(f"Use another port, such as {flag} {new}, or stop the process that holds {old}.", (change,))
 
 

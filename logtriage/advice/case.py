@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from logtriage.records import Attempt, Change, Launch
 
 
+_SURE = {"message": 0.9, "figures": 0.7, "rule": 0.7, "direction": 0.5}
+"""What a change rests on → how sure it is to help, if the verdict is right."""
+
+
 class Case(Record):
     """A failed launch as an attempt, the attempts before it, and what all of them rule out.
 
@@ -48,6 +52,10 @@ class Case(Record):
     def value(self, flag: str) -> str | None:
         """Return the value that the launch has for a flag."""
         return history.value_of(self.launch, flag)
+
+    def sure(self, basis: str) -> float:
+        """Return how sure a change is that rests on a value of the message, figures, a rule, or a direction only."""
+        return round(self.confidence * _SURE[basis], 2)
 
 
 class Step(Record):

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _FRACTION = "--mem-fraction-static"
 _OWN = "this process has"
+_SIZE = r"([\d.]+ [KMG]i?B)"
+_HAS = rf"this process has {_SIZE}"
+_ALLOCATED = rf"Of the allocated memory {_SIZE} is allocated by PyTorch"
 _GRAIN = 0.01
 _SPARE = 0.5
 _UNITS = {"KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "KB": 2**-20, "MB": 2**-10, "GB": 1.0}
@@ -28,9 +31,12 @@ def holder(case: Case) -> str | None:
     PyTorch names its own process as "this process" if it knows it. In a container it may not: then a process that the
     message names can be this launch itself, and nobody is accused.
     """
-    facts = case.now.facts
-    if not facts.get("other_pid") or _OWN not in case.now.text:
+    facts, text = case.now.facts, case.now.text
+    if not facts.get("other_pid") or _OWN not in text:
         return None
+    own, allocated = (_gib(found[1]) if (found := re.search(pattern, text)) else None for pattern in (_HAS, _ALLOCATED))
+    if own is not None and allocated is not None and allocated > own + _SPARE:
+        return None  # it is not in the process that PyTorch takes for its own
     return f"Process {facts['other_pid']} holds {_size(case)}"
 
 
@@ -70,13 +76,18 @@ def step(case: Case) -> Step:
         to = f" to {value}" if value is not None else ""
         now = f" (now {old})" if old else ""
         source = f"rule {case.now.rule}" if case.now.hint.get("flag") == flag else "servers/sglang/flags.yaml"
-        why = case.now.hint.get("text") if case.now.hint.get("flag") == flag else entry["why"]
+        hinted = _filled(str(case.now.hint.get("text")), case.now.facts)
+        why = hinted if case.now.hint.get("flag") == flag and "…" not in hinted else entry["why"]
         if value is None:
             notes.append(f"The log has no figure that a number for {flag} could rest on.")
-        change = Change(flag, old, value, _filled(str(why), case.now.facts), case.confidence, source)
+        minimum = value is not None and flag == _FRACTION and case.now.facts.get("minimum") is not None
+        sure = case.sure("direction" if value is None else "message" if minimum else "figures")
+        change = Change(flag, old, value, _filled(str(why), case.now.facts), sure, source)
         return Step(f"{verb} {flag}{to}{now}.", (change,), tuple(notes))
-    summary = str(case.head["remedy"]["advice"])
-    return Step(summary, (), (*notes, "No value of a flag is left that could help."), stop="nothing left to try")
+    summary = str(case.now.hint.get("text") or case.head["remedy"]["advice"])
+    if notes:
+        notes.append("No value of a flag is left that could help.")
+    return Step(summary, (), tuple(notes), stop="nothing left to try")
 
 
 def _entries(case: Case) -> list[Mapping[str, Any]]:
@@ -87,8 +98,16 @@ def _entries(case: Case) -> list[Mapping[str, Any]]:
         return entries
     known = next((item for item in entries if item["flag"] == hint["flag"]), None)
     base = known or {"why": hint["text"], "least": 0, "factor": 2 if hint["direction"] == "raise" else 0.5}
-    first = {**base, "flag": hint["flag"], "direction": hint["direction"], "only_if_set": False}
+    unused = _is_unused(case, hint["flag"])
+    first = {**base, "flag": hint["flag"], "direction": hint["direction"], "only_if_set": unused}
     return [first, *(item for item in entries if item["flag"] != hint["flag"])]
+
+
+def _is_unused(case: Case, flag: str) -> bool:
+    """Whether the command is known and uses no cache in host memory, which a flag is about."""
+    told = case.launch.flags
+    return flag.startswith("--hicache") and bool(told) and not any("hicache" in name or "hierarchical" in name
+                                                                   for name in told)  # fmt: skip
 
 
 def _next(case: Case, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:

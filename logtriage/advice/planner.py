@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "degenerate")
 _REPAIRS = ("missing-dependency", "cuda-toolkit-mismatch", "jit-compile-failure")
+_CUT, _EMPTY = "the compressed data", "the log is empty"
+_IN_ENVIRONMENT = ("--model-path", "--tokenizer-path", "--speculative-draft-model-path")
 _SM, _VERSION, _FORMAT = "compute capability of the GPU (--sm)", "version of SGLang (--server-version)", "quantization"
 
 
@@ -33,11 +35,13 @@ def plan(
     pinned: Sequence[str] = (),
     files: Sequence[str] = (),
     text: str = "",
+    notes: Sequence[str] = (),
 ) -> tuple[Verdict, Advice]:
     """Return the verdict, with candidates that history gives, and the advice for it.
 
     `history` are earlier attempts, the oldest first; `pinned` flags that are never changed; `files` the names of the
-    logs that were read; `text` the line that shows the cause. A rule's own action and hint beat the label's.
+    logs that were read; `text` the line that shows the cause; `notes` how they were read. A rule's own action and hint
+    beat the label's.
     """
     head = rules.labels[verdict.label]
     match = incident.root
@@ -46,6 +50,8 @@ def plan(
     hint = {key: _fill(text, facts) for key, text in rule.get("hint", {}).items()}
     action = str(rule.get("action") or head["action"])
     summary = str(hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    if verdict.outcome == "incomplete" and (ended := _ended(verdict, incident, notes)) is not None:
+        return verdict, Advice("investigate", ended)
     if verdict.outcome not in _FAILED or action in ("none", "wait", "fix-request"):
         return verdict, Advice(action, summary)
     now = Attempt(
@@ -68,6 +74,17 @@ def plan(
         notes = ("No command is known; give it after `--`.",) if launch.command is None else ()
         return verdict, Advice(action, summary, notes=notes)
     return _with_knowledge(verdict, now, summary, rules, history, pinned, files)
+
+
+def _ended(verdict: Verdict, incident: Incident, notes: Sequence[str]) -> str | None:
+    """What to do about a log that is not going to grow, or None if waiting may help."""
+    if any(_CUT in note for note in notes):
+        return "Give the whole file: the compressed data ends too early, and the cause may stand in what is missing."
+    if verdict.because == _EMPTY:
+        return "Give the file that standard output and standard error of the launch went to: this one is empty."
+    if any(match.rule["id"] == "ordered-stop" for match in incident.outcomes):
+        return "Start it again if it was not meant to stop: somebody asked it to stop before it was ready."
+    return None
 
 
 def _is_bare(launch: Launch) -> bool:
@@ -147,10 +164,11 @@ def _step(this: Case, summary: str) -> Step:
         return backends.step(this, flag)
     if flag is not None and flag in this.pinned:
         return case.Step(f"{flag} is pinned, and only another value of it could help.", stop=f"{flag} is pinned")
-    if flag is None:
+    if flag is None or flag in _IN_ENVIRONMENT:
         return case.Step(summary, stop="no flag is known to help")
-    why = f"{now.label}: {summary}"
-    return case.Step(summary, (Change(flag, this.value(flag), None, why, this.confidence, f"rule {now.rule}"),))
+    cause = "the message rejects it" if now.label == "unsupported-config" else "it is to blame"
+    why = f"{cause}, and no value that would do is known"
+    return case.Step(summary, (Change(flag, this.value(flag), None, why, this.sure("direction"), f"rule {now.rule}"),))
 
 
 def _most_often(this: Case, summary: str) -> Step:
@@ -169,15 +187,15 @@ def _most_often(this: Case, summary: str) -> Step:
 
 def _repair(this: Case, summary: str) -> Step:
     """What to repair. First, though, whether that could work here at all; second, what needs no repair."""
-    from logtriage.advice import backends, case
+    from logtriage.advice import arguments, backends, case
 
     now, servers = this.now, this.servers
     name, new = now.hint.get("flag"), now.hint.get("value")
     new = "true" if name and new is None and servers.is_switch(name) else new
     if name and new and "…" not in new and name not in this.pinned and not this.servers.choices(name, None):
-        why = "the message itself names this way out"
+        why = arguments.names_way_out(this, name, new)
         old = this.value(name) if name.startswith("-") else this.launch.env.get(name)
-        return case.Step(summary, (Change(name, old, new, why, this.confidence, f"rule {now.rule}"),))
+        return case.Step(summary, (Change(name, old, new, why, this.sure("rule"), f"rule {now.rule}"),))
     flag = now.flag if now.flag in servers.backends else servers.components.get(now.component or "")
     if flag is None or flag not in servers.backends:
         return case.Step(summary, stop="the environment has to be repaired first")
@@ -253,7 +271,7 @@ def _ruled_out(this: Case) -> list[dict[str, str | None]]:
     found: list[dict[str, str | None]] = []
     everywhere = {item.kernels for item in this.ruled_out if item.flag is None}
     for item in this.ruled_out:
-        if item.flag is not None and item.kernels in everywhere:
+        if item.flag is not None and (item.kernels in everywhere or item.flag in _IN_ENVIRONMENT):
             continue
         if item.config:
             value = " ".join(f"{flag} {value}" for flag, value in item.config if value)

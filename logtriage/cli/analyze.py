@@ -65,6 +65,11 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
 
     Several LOGs are parts of one launch unless --separate is given; - is standard input. CMD is the command that was
     launched, if the log does not show it.
+
+    A LOG may have any size, and may be packed with gzip or zstd: at most 64 GiB are unpacked, and no more than 800
+    times its own size. Of a line 64 KiB are looked at. Above 64 MiB lines are not counted, and newest-first is not
+    undone; above 8 MiB lines that a terminal broke are not joined. Where very many lines look like failures, the first
+    and the last of each kind are kept.
     """
     if logs.count("-") > 1:
         raise click.UsageError("standard input (-) can be read once only")

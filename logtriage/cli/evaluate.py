@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes
+from logtriage.cli import exit_codes, output
 from logtriage.cli.analyze import rule_folders
 from logtriage.cli.options import RULES
+from logtriage.report import plain
 
 
 @click.command("evaluate")
@@ -20,5 +21,5 @@ def command(corpus: str, folders: tuple[str, ...]) -> int:
     from logtriage.workbench import evaluate
 
     outcomes = evaluate.evaluate(Path(corpus), pipeline.load_rules(rule_folders(folders)))
-    click.echo(evaluate.table(outcomes), nl=False)
+    output.write(plain.lines(evaluate.table(outcomes)))
     return exit_codes.HEALTHY if all(outcome.is_right for outcome in outcomes) else exit_codes.FAILED

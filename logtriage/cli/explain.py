@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from logtriage import pipeline
+from logtriage.cli import output
 from logtriage.cli.analyze import rule_folders
-from logtriage.cli.options import RULES, SM
+from logtriage.cli.options import RULES, SM, VERSION, log_and_line
 from logtriage.redact import Redactor
 from logtriage.workbench import explain
 
@@ -18,27 +19,28 @@ from logtriage.workbench import explain
 @click.argument("what", metavar="LABEL|LOG:LINE")
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten.")
-@click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang.")
+@click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang.")
 def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
     """Say what a LABEL means, or which rules fired on a LINE of a LOG, which almost did, and what they missed."""
     rules = pipeline.load_rules(rule_folders(folders))
-    path, colon, number = what.rpartition(":")
-    if not (colon and number.isdigit()):
+    path, number = log_and_line(what)
+    if number is None:
         if os.path.exists(what):
             raise click.BadParameter(f"which line? Give LOG:LINE, such as {what}:12", param_hint="LABEL|LOG:LINE")
-        click.echo(explain.label_text(what, rules), nl=False)
+        for row in explain.label_rows(what, rules):
+            output.say(row)
         return 0
     facts = {name: value for name, value in given.items() if value is not None}
     redact = Redactor(rules.secrets)
-    for answer in explain.explain_line(path, int(number), rules, pipeline.Options(facts=facts)):
+    for answer in explain.explain_line(path, number, rules, pipeline.Options(facts=facts)):
         line = answer.line
-        click.echo(f"{path}:{line.number}: {redact.text(line.text)}")
-        click.echo(f"  {line.role} line, rank {line.rank or '-'}, stage {answer.stage or 'not known'}")
+        output.say(f"{path}:{line.number}: {redact.text(line.text)}")
+        output.say(f"  {line.role} line, rank {line.rank or '-'}, stage {answer.stage or 'not known'}")
         for rule, strength, caught in answer.fired:
             told = f"  {redact.value(caught)}" if caught else ""
-            click.echo(f"  fired   {rule['id']} ({rule['label']}, {strength}): {rule['summary']}{told}")
+            output.say(f"  fired   {rule['id']} ({rule['label']}, {strength}): {rule['summary']}{told}")
         for rule, because in answer.almost:
-            click.echo(f"  almost  {rule['id']} ({rule['label']}): {redact.text(because)}")
+            output.say(f"  almost  {rule['id']} ({rule['label']}): {redact.text(because)}")
         if not answer.fired and not answer.almost:
-            click.echo("  no rule knows this line")
+            output.say("  no rule knows this line")
     return 0

@@ -1,104 +1,17 @@
-"""The command ``logtriage``: finds the subcommand, turns every error into one message and a documented exit code."""
+"""The entry of the command ``logtriage``: what it needs is imported where an interruption is quiet already."""
 
 from __future__ import annotations
 
-import io
-import os
 import sys
-from importlib import import_module
 from typing import NoReturn
-
-import click
-
-from logtriage._version import __version__
-from logtriage.cli import exit_codes
-from logtriage.errors import TriageError
-
-COMMANDS = {
-    "analyze": ("analyze", "Say what went wrong first in the log of an SGLang launch."),
-    "next": ("next", "Print the next command to try after a failed launch."),
-    "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
-    "rules": ("rules", "List, lint and test the rules."),
-    "evaluate": ("evaluate", "Compare the verdicts on a corpus with those that stand beside its logs."),
-    "schema": ("schema", "Print the JSON schema of the report."),
-}
-"""Each command's module and its one-line help, which is shown without importing the module."""
-
-EPILOG = """\b
-Exit codes: 0 healthy, 1 a failure with a label, 2 usage or unreadable input or broken rules,
-            3 unknown (or no SGLang launch), 4 incomplete or empty, 70 internal error, 130 interrupted.
-Example:    logtriage analyze run.log"""
-
-
-class LazyGroup(click.Group):
-    """Imports a command's module when the command is called or its own help is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands, in the order of their use."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command by its name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command = import_module(f"logtriage.cli.{COMMANDS[cmd_name][0]}").command
-        assert isinstance(command, click.Command)  # noqa: S101 - every module has one
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; a name that is none, but near one or a file, gets a suggestion."""
-        name = args[0]
-        if name in COMMANDS or name.startswith("-"):
-            return super().resolve_command(ctx, args)
-        if os.path.exists(name):
-            raise click.UsageError(f"no command {name!r}. Did you mean `logtriage analyze {name}`?", ctx)
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, COMMANDS, n=1)
-        raise click.UsageError(f"no command {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""), ctx)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="logtriage", message="%(prog)s %(version)s")
-def cli() -> None:
-    """Say why an SGLang launch died, show the line that proves it, and recommend the next step."""
 
 
 def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and exit."""
-    words = sys.argv[1:] if args is None else args
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows a question mark, not a traceback
-    split = words.index("--") if "--" in words else len(words)
     try:
-        code = cli.main(words[:split], prog_name="logtriage", standalone_mode=False, obj=words[split + 1 :])
-        sys.stdout.flush()
-    except click.ClickException as error:
-        error.show()
-        code = exit_codes.USAGE
-    except (TriageError, RecursionError) as error:
-        _say(f"logtriage: {error}")
-        code = exit_codes.USAGE
-    except (click.Abort, KeyboardInterrupt):
-        code = exit_codes.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: nothing to say
-        code = 0
-    except Exception as error:
-        if os.environ.get("LOGTRIAGE_DEBUG"):
-            raise
-        _say(f"logtriage: internal error: {error!r}\nThis is a defect; LOGTRIAGE_DEBUG=1 shows where it happened.")
-        code = exit_codes.INTERNAL
-    sys.exit(code if isinstance(code, int) else 0)
+        from logtriage.cli.commands import run
 
-
-def _say(message: str) -> None:
-    click.echo(message, err=True)
+        code = run(sys.argv[1:] if args is None else args)
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

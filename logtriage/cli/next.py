@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes
+from logtriage.cli import exit_codes, output
 from logtriage.cli.after import SeveralAfter, attempts, read_bytes
 from logtriage.cli.analyze import rule_folders
-from logtriage.cli.options import RULES, SM
-from logtriage.report import json_v1
+from logtriage.cli.options import RULES, SM, VERSION, check_logs
+from logtriage.report import json_v1, plain
 
 EPILOG = """\b
 Exit codes: 0 a command was printed; 3 there is none, and standard error says why.
@@ -30,7 +30,7 @@ Example:    sh -c "$(logtriage next run2.log --after run1.log --pin --tp)"
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")
-@click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
+@click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
 @click.option("--no-redact", is_flag=True, help="Print secrets instead of variables that stand for them.")
 @click.pass_obj
 def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) -> int:
@@ -39,6 +39,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     A secret in it is replaced by a variable such as $API_KEY. CMD is the command that was launched, if the log does
     not show it.
     """
+    check_logs(logs)
     rules = pipeline.load_rules(rule_folders(given["folders"]))
     facts = {name: given[name] for name in ("sm", "server_version") if given[name] is not None}
     options = pipeline.Options(
@@ -51,8 +52,8 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     data = json_v1.to_dict(pipeline.analyze(*logs, rules=rules, options=options), redact=not given["no_redact"])
     advice = data["advice"]
     if advice["command_text"]:
-        click.echo(advice["command_text"])
+        output.write(plain.lines(advice["command_text"]) + "\n")
         return exit_codes.HEALTHY
     for line in (f"{data['verdict']['label']}: {advice['summary']}", *advice["notes"]):
-        click.echo(f"logtriage: {line}", err=True)
+        output.complain(plain.one_line(f"logtriage: {line}"))
     return exit_codes.UNKNOWN

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from logtriage.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SM = re.compile(r"(?:sm_?)?(?:(?P<ten>\d{2,3})|(?P<major>\d{1,2})\.(?P<minor>\d))", re.ASCII)
+_VERSION = re.compile(r"v?\d{1,9}(?:\.\d{1,9})+(?:[.+-]?[a-z0-9]{1,40}){0,9}", re.ASCII)
+_LINE = re.compile(r"[0-9]{1,18}")
 
 
 class ComputeCapability(click.ParamType):  # type: ignore[type-arg]
@@ -14,18 +25,29 @@ class ComputeCapability(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the capability times ten; anything that no GPU has is a usage error."""
-        text = str(value).lower().removeprefix("sm").lstrip("_")
-        major, dot, minor = text.partition(".")
-        if major.isdigit() and (minor.isdigit() if dot else True):
-            number = int(major) * 10 + int(minor) if dot else int(text)
-            if 50 <= number < 200 and (not dot or len(minor) == 1):
+        if found := _SM.fullmatch(str(value).lower()):
+            number = int(found["ten"] or found["major"] + found["minor"])
+            if 50 <= number < 200:
                 return number
         self.fail(
             f"{value!r} is no compute capability; give it times ten, such as 90 for SM90 or 120 for SM120", param, ctx
         )
 
 
+class ReleaseVersion(click.ParamType):  # type: ignore[type-arg]
+    """A version of SGLang, such as 0.5.9 or 0.5.12.post1."""
+
+    name = "X.Y.Z"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the version; what is none is a usage error."""
+        if _VERSION.fullmatch(str(value).lower()):
+            return str(value)
+        self.fail(f"{value!r} is no version; give it as SGLang prints it, such as 0.5.9 or 0.5.12.post1", param, ctx)
+
+
 SM = ComputeCapability()
+VERSION = ReleaseVersion()
 
 RULES = click.option(
     "--rules", "folders", multiple=True, type=click.Path(file_okay=False), metavar="DIR",
@@ -41,3 +63,27 @@ def labels_of(text: str | None, known: Any) -> list[str] | None:
         if name not in known:
             raise click.BadParameter(f"no label {name!r}; `logtriage rules list` shows them", param_hint="--fail-on")
     return text.split(",")
+
+
+def log_and_line(text: str) -> tuple[str, int | None]:
+    """Return the two parts of LOG:LINE; the line is None if `text` has another form."""
+    path, _, number = text.rpartition(":")
+    if not path or not number.isascii() or not number.isdigit():
+        return text, None
+    if not _LINE.fullmatch(number):
+        raise click.BadParameter(f"no log has a line with a number of {len(number)} digits", param_hint="LOG:LINE")
+    check_logs([path])
+    return path, int(number)
+
+
+def check_logs(logs: Sequence[str]) -> None:
+    """Refuse names of logs that cannot be meant, and standard input where there is none or it is named twice.
+
+    Raises click.UsageError, and InputError where standard input is closed.
+    """
+    if "" in logs:
+        raise click.UsageError("the name of a LOG is empty: is a variable of the shell not set?")
+    if list(logs).count("-") > 1:
+        raise click.UsageError("standard input (-) can be read once only")
+    if "-" in logs and sys.stdin is None:
+        raise InputError("standard input is closed: name a LOG, or pipe one into the command")

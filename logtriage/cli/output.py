@@ -64,6 +64,12 @@ def guarded(action: Callable[[], object]) -> None:
         raise TriageError(f"standard output cannot be written: {error.strerror or error}") from error
 
 
+def drop() -> None:
+    """Let go of what is still held for standard output."""
+    if sys.stdout is not None:
+        _drop(sys.stdout)
+
+
 def _drop(stream: TextIO) -> None:
     """Let what is still held for a stream go nowhere: Python would try to write it once more at its end."""
     try:

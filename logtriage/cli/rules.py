@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from logtriage import pipeline, resources
-from logtriage.cli import exit_codes
+from logtriage.cli import exit_codes, output
 from logtriage.cli.analyze import rule_folders
-from logtriage.cli.options import RULES
+from logtriage.cli.options import RULES, log_and_line
+from logtriage.report import plain
 
 
 @click.group("rules")
@@ -26,11 +27,11 @@ def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
     if label is None:
         for name, head in rules.labels.items():
             count = sum(rule["label"] == name for rule in rules.rules)
-            click.echo(f"{name:<24} {count:>4}  {head['title']}")
+            output.say(f"{name:<24} {count:>4}  {head['title']}")
         return exit_codes.HEALTHY
     for rule in rules.rules:
         if rule["label"] == label:
-            click.echo(f"{rule['id']:<44} {rule['strength']:<11} {rule['summary']}")
+            output.say(f"{rule['id']:<44} {rule['strength']:<11} {rule['summary']}")
     return exit_codes.HEALTHY
 
 
@@ -60,16 +61,16 @@ def new(place: str, label: str, folders: tuple[str, ...]) -> int:
     from logtriage.workbench import explain, new_rule
 
     rules = pipeline.load_rules(rule_folders(folders))
-    path, _, number = place.rpartition(":")
-    if not path or not number.isdigit():
+    path, number = log_and_line(place)
+    if number is None:
         raise click.BadParameter("give a log and a line, such as run.log:4127", param_hint="--from")
     if label not in rules.labels:
         raise click.BadParameter(f"no label {label!r}; `logtriage rules list` shows them", param_hint="--label")
-    line = explain.explain_line(path, int(number), rules, pipeline.Options())[-1].line
+    line = explain.explain_line(path, number, rules, pipeline.Options())[-1].line
     redact = Redactor(rules.secrets)
     is_frame = line.role == "frame"
     message = redact.text(line.text[line.start :])
-    click.echo(new_rule.render(label, message if is_frame else message.strip(), on_frame=is_frame), nl=False)
+    output.write(plain.lines(new_rule.render(label, message if is_frame else message.strip(), on_frame=is_frame)))
     return exit_codes.HEALTHY
 
 
@@ -78,7 +79,7 @@ def _check(folders: tuple[str, ...], *, examples: bool) -> int:
 
     checked = laws.check([resources.rules_folder(), *rule_folders(folders)], examples=examples)
     for fault in checked.faults:
-        click.echo(fault)
+        output.say(fault)
     counts = ", ".join(f"{count} {what}" for what, count in checked.looked_at.items())
-    click.echo(f"{counts or 'nothing could be checked'}: {len(checked.faults)} faults")
+    output.say(f"{counts or 'nothing could be checked'}: {len(checked.faults)} faults")
     return exit_codes.USAGE if checked.faults else exit_codes.HEALTHY

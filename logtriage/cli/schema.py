@@ -6,11 +6,13 @@ import json
 
 import click
 
+from logtriage.cli import output
+
 
 @click.command("schema")
 def command() -> int:
     """Print the JSON schema of the report."""
     from logtriage.report.schema import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2))
+    output.write(json.dumps(json_schema(), indent=2) + "\n")
     return 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logtriage._version import __version__
 from logtriage.redact import Redactor
+from logtriage.report import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def redact_shell(text: str, redactor: Redactor) -> str:
 
 def dumps(data: dict[str, Any], *, one_line: bool = False) -> str:
     """Return report data as JSON text, ending with a line feed."""
-    return json.dumps(data, indent=None if one_line else 1, ensure_ascii=False) + "\n"
+    return plain.in_json(json.dumps(data, indent=None if one_line else 1, ensure_ascii=False)) + "\n"
 
 
 def _source(report: Report) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+from logtriage.report import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,11 +34,9 @@ _INDENT = " " * 12
 
 def rows(data: dict[str, Any], *, verbose: bool = False) -> Iterator[Row]:
     """Yield the rows of a report, top to bottom; `verbose` shows everything that only followed."""
-    yield from _headline(data)
-    yield from _root(data)
-    yield from _facts(data)
-    yield from _others(data, verbose=verbose)
-    yield from _next(data)
+    parts = (_headline(data), _root(data), _facts(data), _others(data, verbose=verbose), _next(data))
+    for row in chain.from_iterable(parts):
+        yield [(style, plain.one_line(text)) for style, text in row]
 
 
 def _headline(data: dict[str, Any]) -> Iterator[Row]:
@@ -155,7 +156,7 @@ def _next(data: dict[str, Any]) -> Iterator[Row]:
         yield [("key", key), ("plain", what), ("dim", f"  {why} ({item['source']})")]
     if advice["command_text"]:
         yield []
-        yield [("plain", advice["command_text"])]
+        yield from ([("plain", row)] for row in advice["command_text"].split("\n"))
 
 
 def _cut(text: str, hit: int, limit: int = MAX_TEXT) -> tuple[str, int]:

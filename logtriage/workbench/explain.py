@@ -55,8 +55,8 @@ def _expressions(line: Line, rules: RuleSet, known: set[str]) -> Iterator[tuple[
                 break
 
 
-def label_text(label: str, rules: RuleSet) -> str:
-    """Return what a label means, as text. Raises InputError for an unknown label."""
+def label_rows(label: str, rules: RuleSet) -> list[str]:
+    """Return what a label means, as lines. Raises InputError for an unknown label."""
     head = rules.labels.get(label)
     if head is None:
         from difflib import get_close_matches
@@ -75,4 +75,4 @@ def label_text(label: str, rules: RuleSet) -> str:
     if own:
         parts += ["", f"  {len(own)} rules:"]
         parts += [f"    {rule['id']} ({rule['strength']}): {rule['summary']}" for rule in own]
-    return "\n".join(parts) + "\n"
+    return parts
