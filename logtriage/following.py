@@ -54,7 +54,8 @@ class Follower:
         self._grace = grace
         self._alarm = _Alarm(rules, search.offsets, on_stage)
         self._notes: list[str] = []
-        self._due: float | None = None
+        self._due: float | None = 0.0
+        self._is_rung = False
         self._rested = 0.0
         self._decided_at: float | None = None
         self._written_at = 0.0
@@ -67,7 +68,7 @@ class Follower:
                 self._log.add(piece)
                 self._written_at = self._clock.now()
                 if self._alarm.rings(piece):
-                    self._due = min(self._due or self._written_at, self._written_at)
+                    self._due, self._is_rung = self._written_at, True
             if not piece or self._clock.now() - self._looked_at >= _LOOK_AT_LEAST:
                 self._looked_at = self._clock.now()
                 if (report := self._look()) is not None:
@@ -88,8 +89,9 @@ class Follower:
         report = self.report()
         took = self._clock.now() - now
         self._rested = now + _SHARE * took
-        # What a traceback says stands at its end: look again when its last lines have been written.
-        self._due = self._written_at + _SETTLED if self._written_at + _SETTLED > now else None
+        # What a traceback says stands at its end: look once more when its last lines have been written.
+        self._due = now + _SETTLED if self._is_rung else None
+        self._is_rung = False
         return report if self._is_decided(report, now) else None
 
     def _is_decided(self, report: Report, now: float) -> bool:

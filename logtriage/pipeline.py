@@ -58,7 +58,7 @@ def report_on_growing(log: growing.GrowingLog, notes: Sequence[str], rules: Rule
 
 def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
-    finding = _finding(options.responses)
+    finding, answered = _answers(options)
     pasted = None if options.responses else _pasted_answer(reading, rules)
     judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
     if pasted and judged.verdict.decided_by == "response":
@@ -73,16 +73,16 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         files=reading.files,
         lines=tuple(reading.lines),
         events=tuple(reading.clock.events),
-        launches=reading.clock.launches,
+        launches=_count_launches(reading, len(options.kernel_logs)),
         launch=judged.launch,
         verdict=verdict,
         root=judged.root,
         incident=judged.incident,
         advice=advice,
         rules_digest=rules.digest,
-        label_title=rules.labels[judged.verdict.label]["title"],
+        label_title=_title(judged.verdict, rules),
         secrets=tuple(rules.secrets),
-        notes=(*reading.notes, *notes),
+        notes=(*reading.notes, *notes, *answered),
     )
 
 
@@ -99,12 +99,32 @@ def attempt(log: Log, rules: RuleSet, options: Options | None = None) -> Attempt
     return history.attempt(report.replace(launch=launch), report.files[0].name)
 
 
-def _finding(responses: Sequence[bytes]) -> Finding | None:
-    if not responses:
-        return None
+def _title(verdict: Verdict, rules: RuleSet) -> str:
+    return "No SGLang launch was recognised" if verdict.outcome == "unknown" else rules.labels[verdict.label]["title"]
+
+
+def _count_launches(reading: Reading, kernel_logs: int) -> int:
+    """The most launches that one container or task of one log shows; the kernel's logs show none."""
+    logs = len(reading.files) - kernel_logs
+    return max((len(own) for (file, _), own in _launches_by_stream(reading).items() if file < logs), default=0)
+
+
+def _answers(options: Options) -> tuple[Finding | None, list[str]]:
+    """What is wrong with the answers of the server that were given, and notes on those that tell nothing."""
+    if not options.responses:
+        return None, []
     from logtriage import answers  # most logs come without answers
 
-    return answers.judge([answer for body in responses for answer in answers.read_response(body)])
+    names = [*options.response_names, *(f"response {n}" for n in range(1, len(options.responses) + 1))]
+    read = [answers.read_response(body) for body in options.responses]
+    notes = [f"{name} holds no answer" for name, found in zip(names, read, strict=False) if not found]
+    finding = answers.judge([answer for found in read for answer in found])
+    if finding is None and (count := sum(map(len, read))):
+        notes.append(
+            "1 answer was read, nothing is wrong with it" if count == 1
+            else f"{count} answers were read, nothing is wrong with them"
+        )  # fmt: skip
+    return finding, notes
 
 
 def _pasted_answer(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
@@ -113,7 +133,8 @@ def _pasted_answer(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | No
     for at in sorted(reading.hits):
         if any(hit.signature in signatures for hit in reading.hits[at]):
             line = reading.lines[at]
-            if (finding := _finding([line.text[line.start :].encode()])) is not None:
+            finding, _ = _answers(Options(responses=[line.text[line.start :].encode()]))
+            if finding is not None:
                 return at, finding
     return None
 
@@ -138,11 +159,14 @@ def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> Rule
 
 def _server_knowledge(path: str) -> dict[str, Any]:
     known = resources.server_knowledge(path)
-    if known is None:  # removed since
-        from logtriage.engine.compile import compile_rules
+    if known is not None:
+        return known
+    from logtriage.engine.compile import compile_rules  # it was removed since, or is damaged
 
-        known = compile_rules([resources.rules_folder()])["server"]
-    return known
+    compiled = compile_rules([resources.rules_folder()])
+    resources.cache_rules(compiled)
+    knowledge: dict[str, Any] = compiled["server"]
+    return knowledge
 
 
 def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[_Judged, list[str]]:

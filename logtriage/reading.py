@@ -34,6 +34,7 @@ class Options(Record):
         command: the command that was launched, as words, if the log does not show it.
         facts: facts that the log lacks or has wrong, such as ``{"sm": 120, "server_version": "0.5.9"}``.
         responses: bodies of the server's answers, as bytes.
+        response_names: their names, as notes are to show them.
         exit_code: exit code of the launch; negative for a signal.
         kernel_logs: further inputs that hold the kernel's log of the same time.
         also: numbers of lines to keep whatever they hold (counted in every log).
@@ -44,6 +45,7 @@ class Options(Record):
     command: Sequence[str] = ()
     facts: Mapping[str, Any] = {}
     responses: Sequence[bytes] = ()
+    response_names: Sequence[str] = ()
     exit_code: int | None = None
     kernel_logs: Sequence[Any] = ()
     also: Sequence[int] = ()

@@ -49,8 +49,8 @@ class Redactor:
         """
         found = dict(self._continued(lines))
         for at in _key_body(lines):
-            text = lines[at].text
-            found[at] = _BODY_LINE.sub(_marker("private-key", "", ""), text, count=1)
+            before, _, after = lines[at].text.rpartition(_body_of(lines[at].text))
+            found[at] = f"{before}{_marker('private-key', '', '')}{after}"
         return found
 
     def argv(self, argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
@@ -83,7 +83,9 @@ class Redactor:
     def _continued(self, lines: Sequence[Line]) -> Iterator[tuple[int, str]]:
         for at in range(len(lines) - 1):
             line, after = lines[at], lines[at + 1]
-            if after.file == line.file and _ENDS_WITH_A_NAME.search(line.text, max(0, len(line.text) - _TAIL)):
+            if line.text[-_TAIL:].rstrip(_BEHIND_A_NAME)[-3:].lower() not in _ENDS_OF_NAMES:
+                continue
+            if after.file == line.file and after.row - line.row <= 1:
                 before, message = self.text(line.text[-_LONG_TAIL:]), after.text[after.start :]
                 shown = self.text(f"{before}\n{message}")
                 if "\n" in shown and shown != f"{before}\n{self.text(message)}":
@@ -113,15 +115,15 @@ _HARMLESS = re.compile(
 )
 _KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
 _KEY_BODY = re.compile(r"(?<![\w+/=])(?:[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9+/]{4,}={1,2}(?![\w=]))")
-# What a log may put before a line of a key is any text that ends in a space or a bracket.
-_BODY_LINE = re.compile(r"(?:(?<=[\s\]|>:\"'])|^)[A-Za-z0-9+/]{4,}={0,2}(?=(?:\\[nr])*\\{0,3}[\"']?[\s,\\]*$)")
+# The last word of a line, with what may stand around it in a quoted text.
+_BODY_WORD = re.compile(r"(?:(?<=[\"'|>:\]=(])|^)[A-Za-z0-9+/]{4,}={0,2}(?=(?:\\[nr])*\\{0,3}[\"']?[,\\]*$)")
 _FULL_BODY = range(60, 79)
-_BODY_TAIL = 100
+_LONG = 40
 _FAR = 40
-_ENDS_WITH_A_NAME = re.compile(
-    r"(?i)(?:token|key|secret|passw(?:or)?d|_pass|passphrase)[\"']?\s{0,8}[,:=]?\s{0,8}\\?\s*$"
-)
-_TAIL = 60
+# A name that may introduce a secret ends in token, key, secret, password, passwd, pass or passphrase.
+_ENDS_OF_NAMES = frozenset({"ken", "key", "ret", "ord", "swd", "ass", "ase"})
+_BEHIND_A_NAME = " \t\r\\\"',:="
+_TAIL = 40
 _LONG_TAIL = 400
 _INTRODUCER = re.compile(r"(?:^|[\s\"'=])(--?[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))[=\s][\s\"'\\]*$")
 
@@ -132,20 +134,21 @@ def _marker(kind: str, head: str, secret: str) -> str:
 
 def _key_body(lines: Sequence[Line]) -> Iterator[int]:
     """Yield the indexes of lines that belong to the body of a private key, whether or not its BEGIN line was kept."""
+    if not any(" " not in line.text.rstrip()[-_LONG:] and len(_body_of(line.text)) >= _LONG for line in lines):
+        return
     bodies = {at: body for at, line in enumerate(lines) if (body := _body_of(line.text))}
     full = {at for at, body in bodies.items() if len(body) in _FULL_BODY and _is_mixed(body)}
     since, file = _FAR, -1  # lines since the BEGIN line or the last line of a body
     for at, line in enumerate(lines):
-        if "-----" in line.text or line.file != file:
-            begins = _KEY_BEGIN.search(line.text) and "-----END " not in line.text
-            since, file = 0 if begins else _FAR, line.file
+        since, file = since + 1 if line.file == file else _FAR, line.file
+        if "-----" in line.text:
+            since = 0 if _KEY_BEGIN.search(line.text) and "-----END " not in line.text else _FAR
             continue
-        since += 1
         body = bodies.get(at, "")
         if not body:
             continue
         ends = any("-----END " in other.text for other in lines[at + 1 : at + 3])
-        if len(body) >= 40:
+        if len(body) >= _LONG:
             inside = since < _FAR or (at in full and (ends or _has_company(lines, at, full, bodies)))
         else:
             alone = line.text[line.start :].strip() == body
@@ -156,15 +159,14 @@ def _key_body(lines: Sequence[Line]) -> Iterator[int]:
 
 
 def _body_of(text: str) -> str:
-    if " " in text[-4:].rstrip():
-        return ""
-    found = _BODY_LINE.search(text, max(0, len(text) - _BODY_TAIL))
+    found = _BODY_WORD.search(text.rsplit(None, 1)[-1]) if text and not text.isspace() else None
     return found[0] if found else ""
 
 
 def _is_mixed(body: str) -> bool:
     """Say whether a text may be random in base64, not a digest in hexadecimal or a path."""
-    return body != body.lower() and body != body.upper() and body.count("/") < 9 and not body.replace("/", "").isalpha()
+    body = body.rstrip("=")
+    return body != body.lower() and body != body.upper() and body.count("/") < 9 and not body.isalpha()
 
 
 def _has_company(lines: Sequence[Line], at: int, full: set[int], bodies: Mapping[int, str]) -> bool:

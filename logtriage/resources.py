@@ -11,13 +11,23 @@ from zlib import crc32
 from logtriage._version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 # Plain os.path: pathlib would cost a start of every command several milliseconds.
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _IN_WHEEL = os.path.join(_PACKAGE, "rules")
 _IN_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "rules")
+
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    str: ("digest",),
+    dict: ("facts", "labels", "log", "wrappers", "flags"),
+    list: ("gates", "failures", "by_gate", "frames", "kept", "signatures", "rules", "secrets"),
+}
+_SERVER_PARTS: Mapping[type, tuple[str, ...]] = {
+    dict: ("aliases", "flags"),
+    list: ("versions", "kernels", "values", "matrix", "ranking"),
+}
 
 
 def rules_folder() -> Path:
@@ -42,7 +52,8 @@ def cached_rules() -> dict[str, Any] | None:
 
 def server_knowledge(server_file: str) -> dict[str, Any] | None:
     """Return the part of compiled rules that only advice needs, or None if it cannot be read."""
-    return _load(server_file)
+    known = _load(server_file)
+    return known if known is not None and _has(known, _SERVER_PARTS) else None
 
 
 def cache_rules(compiled: dict[str, Any]) -> None:
@@ -74,14 +85,19 @@ def _folder() -> str:
 
 def _load_rules(path: str) -> dict[str, Any] | None:
     rules = _load(path)
-    return None if rules is None else {**rules, "server_file": _server_part(path)}
+    return None if rules is None or not _has(rules, _PARTS) else {**rules, "server_file": _server_part(path)}
+
+
+def _has(data: dict[str, Any], parts: Mapping[type, Iterable[str]]) -> bool:
+    """Return whether compiled data has the shape that this program writes: a cache may have been damaged."""
+    return all(isinstance(data.get(name), kind) for kind, names in parts.items() for name in names)
 
 
 def _load(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
             data = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
 
@@ -103,7 +119,8 @@ def _fingerprint() -> int:
 
 def _files(folder: str, ending: str) -> Iterator[str]:
     for parent, _, names in sorted(os.walk(folder)):
-        yield from (os.path.join(parent, name) for name in sorted(names) if name.endswith(ending))
+        paths = (os.path.join(parent, name) for name in sorted(names) if name.endswith(ending))
+        yield from (path for path in paths if os.path.isfile(path))
 
 
 def _cache_folder() -> str:

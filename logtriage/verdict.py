@@ -25,6 +25,7 @@ _SUPPORTED = 0.4
 _NOTHING = 0.2
 _SURE_OF_GARBAGE = 0.7
 
+_NEITHER = "neither a ready line nor a failure is in the log"
 _KILLED = (-9, 137)
 _STOPPED = (-2, 130, -15, 143)
 
@@ -95,7 +96,8 @@ def _from_log(
         return Verdict("healthy", sure, "rule", "healthy", labels["healthy"]["retry"], stage=stage,
                        because="the server was ready, and nothing failed", candidates=candidates)  # fmt: skip
     if recognised or empty:
-        because = "the log is empty" if empty else "neither a ready line nor a failure is in the log"
+        because = "it was stopped before it was ready" if "ordered-stop" in ids else _NEITHER
+        because = "the log is empty" if empty else because
         return Verdict("incomplete", _INCOMPLETE, "none", "incomplete", labels["incomplete"]["retry"], stage=stage,
                        because=because, candidates=candidates)  # fmt: skip
     return Verdict("unknown", _NOTHING, "none", "unknown", labels["unknown"]["retry"], stage=stage,

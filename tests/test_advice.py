@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,114 @@ def test_nobody_is_accused_of_what_may_be_the_launch_itself(rules: RuleSet) -> N
     assert changes(advice) == {"--mem-fraction-static": "0.85"}
     assert "process 54 with 93.16 GiB" in advice.notes[0]
     assert "can be this launch itself" in advice.notes[0]
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "Process 54 has 70.00 GiB memory in use. Including non-PyTorch memory, this process has 23.00 GiB memory in use",
+        "Including non-PyTorch memory, this process has 23.00 GiB memory in use. Process 54 has 70.00 GiB memory in use",
+    ],
+    ids=["other-first", "own-first"],
+)
+def test_the_clauses_about_processes_come_in_either_order(rules: RuleSet, clauses: str) -> None:
+    """The other process is found before and behind the clause about this one."""
+    log = _graph(0.9).replace(
+        b"Including non-PyTorch memory, this process has 93.16 GiB memory in use", clauses.encode()
+    )
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert advice.summary.startswith("Process 54 holds 70.00 GiB of 95.00 GiB on GPU 0")
+
+
+def test_memory_that_pytorch_allocated_is_the_launch_itself(rules: RuleSet) -> None:
+    """Where PyTorch's own allocations do not fit into "this process", the other process may be the launch: no end."""
+    log = _graph(0.9).replace(
+        b"this process has 93.16 GiB memory in use.",
+        b"this process has 0.50 GiB memory in use. Process 54 has 92.60 GiB memory in use. "
+        b"Of the allocated memory 91.00 GiB is allocated by PyTorch, and 0.4 GiB is reserved but unallocated.",
+    )
+    advice = pipeline.analyze(log, rules=rules).advice
+    assert "end it" not in advice.summary
+    assert changes(advice) == {"--mem-fraction-static": "0.85"}
+
+
+@pytest.mark.parametrize(
+    ("end", "flag"),
+    [
+        ("ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight quantization "
+         "block_n = 128.", "--tp-size"),
+        ("AssertionError: 62 is not divisible by 8", "--tp-size"),
+    ],
+)  # fmt: skip
+def test_a_size_in_a_message_is_not_the_value_of_the_flag(rules: RuleSet, end: str, flag: str) -> None:
+    """What is blamed is the flag with the value that the command gives it."""
+    report = pipeline.analyze(launches.log("--tp 8", end=f"[2026-02-11 09:20:13 TP0] {end}\n"), rules=rules)
+    assert report.root is not None
+    assert (report.root.flag, report.root.value) == (flag, "8")
+
+
+@pytest.mark.parametrize("name", ["no-gpu-visible"])
+def test_no_visible_gpu_is_about_no_argument(rules: RuleSet, name: str) -> None:
+    """The advice is to give the process a GPU; no argument is blamed for it."""
+    advice = recorded(name, rules).advice
+    assert advice.action == "fix-environment"
+    assert "Give the process a GPU" in advice.summary
+    assert advice.changes == ()
+
+
+def test_missing_python_headers_are_installed(rules: RuleSet) -> None:
+    """Another backend would be built just the same, so none is advised."""
+    end = "/root/a1/cuda_utils.c:6:10: fatal error: Python.h: No such file or directory\n"
+    advice = pipeline.analyze(launches.log("--attention-backend triton", end=end), rules=rules).advice
+    assert "python3-dev" in advice.summary
+    assert advice.changes == ()
+
+
+def test_dummy_weights_explain_garbage(rules: RuleSet) -> None:
+    """No backend is blamed for the answers of random weights."""
+    log = launches.log("--load-format dummy --attention-backend triton", end=launches.READY)
+    advice = pipeline.analyze(log, rules=rules, options=BAD).advice
+    assert "--load-format dummy" in advice.summary
+    assert advice.changes == ()
+
+
+def test_host_memory_is_not_blamed_on_a_cache_that_is_not_used(rules: RuleSet) -> None:
+    """A kill for host memory lowers offloading and host caches only where the launch uses them."""
+    end = "[183122.401] Out of memory: Killed process 41877 (sglang::schedul) total-vm:412345678kB\n"
+    bare = pipeline.analyze(launches.log("--tp 8", end=end), rules=rules)
+    used = pipeline.analyze(launches.log("--tp 8 --cpu-offload-gb 64", end=end), rules=rules)
+    assert bare.label == "oom-host"
+    assert "--" not in bare.advice.summary
+    assert changes(used.advice) == {"--cpu-offload-gb": "32"}
+
+
+def test_a_change_is_less_sure_than_the_verdict(rules: RuleSet) -> None:
+    """The percentage beside a change is that of the advice: more for a value of the message than for a direction."""
+    minimum = pipeline.analyze(_kv(0.05, 0.108), rules=rules)
+    figure = pipeline.analyze(_kv(0.5), rules=rules)
+    sure = [report.advice.changes[0].confidence for report in (minimum, figure)]
+    assert minimum.verdict.confidence > sure[0] > sure[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("kv-fp4", "the message itself names this way out"), ("tp2-one-gpu", "the rule knows this way out")],
+)
+def test_the_message_is_quoted_only_for_what_it_says(rules: RuleSet, name: str, why: str) -> None:
+    """A value that the message holds is the message's way out; one that is put together here is not."""
+    assert recorded(name, rules).advice.changes[0].why == why
+
+
+def test_waiting_is_for_what_may_still_grow(rules: RuleSet) -> None:
+    """A stopped launch, an empty file and a cut archive do not go on; a launch that is loading may."""
+    begun = launches.log("--tp 8", end="")
+    stop = b"[2026-02-11 09:20:13] SIGTERM received. signum=15 frame=None. Draining requests and shutting down...\n"
+    cut = gzip.compress(begun * 9)[:-12]
+    said = [pipeline.analyze(log, rules=rules).advice for log in (begun, begun + stop, b"", cut)]
+    assert [advice.action for advice in said] == ["wait", "investigate", "investigate", "investigate"]
+    assert "asked it to stop" in said[1].summary
+    assert "empty" in said[2].summary
+    assert "whole file" in said[3].summary
 
 
 def test_an_unknown_launch_gives_no_lottery(rules: RuleSet) -> None:
@@ -383,11 +492,11 @@ def test_next_without_a_command_to_give(run: Any, logs: dict[str, str]) -> None:
 
 
 def test_analyze_shows_step_command_and_exclusions(run: Any, logs: dict[str, str]) -> None:
-    """The text report has the change with its reason, the command on a line of its own, and what is ruled out."""
+    """The text report has the change with its reason, the command on a row with a head, and what is ruled out."""
     done = run("analyze", logs["third"], "--after", logs["first"])
     assert f"{FP4} flashinfer_cudnn  (now flashinfer_trtllm" in done.stdout
     assert "ruled out" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("python3 -m sglang.launch_server")
+    assert done.stdout.splitlines()[-1].startswith("  run       python3 -m sglang.launch_server")
     data = json.loads(run("analyze", logs["third"], "--after", logs["first"], "--format", "json").stdout)
     assert "$API_KEY" in data["advice"]["command"]
     assert data["advice"]["command_text"].count("$API_KEY") == 1

@@ -13,6 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from logtriage.records import Line
 from logtriage.redact import Redactor
 
 KINDS: list[dict[str, Any]] = yaml.safe_load(
@@ -309,3 +310,118 @@ def test_hostile_text_of_64_kib_comes_back(text: str) -> None:
 def test_a_secret_at_the_end_of_a_long_line_is_found() -> None:
     secret = "hf_" + "a1B2" * 8
     assert secret not in REDACTOR.text("x " * 32768 + secret)
+
+
+KEY = [
+    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj",
+    *(f"{n}xVtq+Kb/" * 6 + "Wq07Zk1Lp9" for n in range(7)),
+]
+PREFIX = "[2026-11-29 12:04:35 TP0] "
+
+
+def log_of(texts: list[str], prefix: str = "", first: int = 1) -> list[Line]:
+    return [Line(0, at, 0, prefix + text, start=len(prefix), row=at) for at, text in enumerate(texts, first)]
+
+
+@pytest.mark.parametrize("prefix", ["", PREFIX, "node-1  | "])
+@pytest.mark.parametrize("begin", ["-----BEGIN PRIVATE KEY-----", "the BEGIN line was not kept"])
+@pytest.mark.parametrize("ends", [["c2hvcnRlbmQx", "-----END PRIVATE KEY-----"], []])
+def test_the_body_of_a_key_is_known_by_the_lines_around_it(prefix: str, begin: str, ends: list[str]) -> None:
+    """Each line of a private key's body is taken out, also where the log lacks its first or last line."""
+    lines = log_of([begin, *KEY, *ends, "RuntimeError: out of memory"], prefix)
+    found = REDACTOR.across(lines)
+    hidden = [*KEY, *ends[:1]]
+    assert found == dict.fromkeys(range(1, len(hidden) + 1), f"{prefix}<redacted:private-key>")
+
+
+def test_a_log_that_begins_inside_a_key_shows_nothing_of_it() -> None:
+    """The first line of a file may be a key's body, and a space at the end of its lines changes nothing."""
+    assert list(REDACTOR.across(log_of([f"{line} " for line in KEY]))) == list(range(len(KEY)))
+
+
+def test_no_output_shows_a_key_or_a_continued_secret(run: Any, tmp_path: Path) -> None:
+    """The report, `explain` and `rules new` hide what only the lines around a line give away."""
+    texts = ["x", "y", "z", "-----BEGIN PRIVATE KEY-----", *KEY, "torch.OutOfMemoryError: CUDA out of memory."]
+    texts += ["- name: HF_TOKEN", "  value: Zx9letmein and more words"]
+    (tmp_path / "key.log").write_text("".join(f"{PREFIX}{text}\n" for text in texts))
+    calls = [("analyze", "key.log"), ("analyze", "key.log", "--format", "json"), ("explain", "key.log:12")]
+    calls += [("explain", f"key.log:{len(texts)}"), ("rules", "new", "--from", "key.log:12", "--label", "oom-gpu")]
+    calls += [("rules", "new", "--from", f"key.log:{len(texts)}", "--label", "oom-gpu")]
+    for call in calls:
+        done = run(*call)
+        assert "<redacted:" in done.stdout, call
+        assert not [secret for secret in [*KEY, "Zx9letmein"] if secret in done.stdout + done.stderr], call
+
+
+def test_a_body_line_without_its_neighbours_is_known() -> None:
+    """A body line is taken out where the lines beside it were not kept, so that nobody can tell what they were."""
+    lines = [*log_of(["start"]), *log_of([KEY[0]], PREFIX, first=500), *log_of(["end"], first=900)]
+    assert REDACTOR.across(lines) == {1: f"{PREFIX}<redacted:private-key>"}
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["0123456789abcdef" * 4] * 3,
+        ["sha256 0123456789ABCDEF", KEY[0], "loaded"],
+        ["/models/" + "Qwen3/" * 9 + "weights"] * 3,
+        ["-----BEGIN CERTIFICATE-----", "loaded 4 of 8 weights", "-----END CERTIFICATE-----"],
+        ["-----BEGIN PRIVATE KEY-----", "Killed", "Loading weights"],
+        ["please set HF_TOKEN", "Loading weights"],
+        ["KeyError: 'api_key'", "During handling of the above exception"],
+        ["  --api-key API_KEY", "                        Set API key of the server"],
+        ["- name: HF_TOKEN", "  valueFrom:"],
+    ],
+)
+def test_lines_that_only_look_like_it_stay(texts: list[str]) -> None:
+    """Digests, paths, a single word in base64 and ordinary lines are no key and no secret's second line."""
+    assert REDACTOR.across(log_of(texts)) == {}
+
+
+@pytest.mark.parametrize("prefix", ["", PREFIX])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("  --api-key \\", "  {} --tp 8"),
+        ("  --hf-token=\\", "{}"),
+        ("export HF_TOKEN=\\", "{}"),
+        ("- name: HF_TOKEN", "  value: {}"),
+        ('"name": "HF_TOKEN",', '"value": "{}"'),
+        ("- --api-key", "- {}"),
+        ('"--api-key",', '"{}",'),
+        ('"api_key":', '"{}"'),
+    ],
+)
+def test_a_secret_is_known_by_the_line_before(first: str, second: str, prefix: str) -> None:
+    """What a name or flag at the end of one line introduces is taken out of the next line, and only that."""
+    shown = REDACTOR.across(log_of(["x", first, second.format("Zx9letmein")], prefix))
+    assert list(shown) == [2]
+    assert re.fullmatch(re.escape(prefix + second).replace(r"\{\}", "<redacted:[a-z-]+>"), shown[2])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "login(token=\"{}\")", "{{'token': '{}'}}", '{{"token": "{}"}}', "TOKEN={}", "SECRET={}", "secret={}",
+        "PRIVATE_KEY={}", "CLIENT-SECRET: {}", "Incorrect API key provided: {}. You can find", "https://{}@host/",
+        "https://u:ab/{}@host/p", "https://u:ab@{}@host/p", "curl -u user:{} http://x", "sshpass -p {} ssh a",
+        '"auth": "{}=="', "_authToken={}", "npm_{0}{0}", "Cookie: session={}", "-e MY_KEY={}", "DB_PASS={}",
+        "next=token%3D{}", "(b'authorization', b'Basic {}')", "('Authorization', 'Bearer {}')",
+        "(b'x-api-key', b'{}')", "('X-API-Key', '{}')", "{{b'x-api-key': b'{}'}}",
+        "{{'name': 'HF_TOKEN', 'value': '{}'}}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("secret", ["Zx9qLm3vTb7RkP2w", "OnlyLettersSecret"])
+def test_a_secret_is_found_whatever_its_letters(text: str, secret: str) -> None:
+    """What stands in the place of a secret is taken out, with digits in it or without."""
+    assert secret not in REDACTOR.text(f"{PREFIX}{text.format(secret)}")
+
+
+def test_the_corpus_holds_no_secret_and_comes_back_unchanged() -> None:
+    """No line of a corpus log is taken for a secret, alone or by the lines around it."""
+    logs = sorted((Path(__file__).parents[1] / "corpus").glob("*/*/run.log"))
+    assert len(logs) > 100
+    for log in logs:
+        texts = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        assert REDACTOR.text("\n\n\n".join(texts)) == "\n\n\n".join(texts), log
+        assert REDACTOR.across(log_of(texts)) == {}, log

@@ -72,7 +72,7 @@ def garbage(case: Case) -> Step:
     """Return the step after garbage: away from the kernels that computed it, or a stop if they share nothing."""
     bad = [attempt for attempt in case.attempts if attempt.outcome == "degenerate"]
     if case.value("--load-format") == "dummy":
-        text = "Load the real weights: --load-format dummy fills the model with random numbers, which explains the garbage."
+        text = "Load the real weights: --load-format dummy makes up random ones, which explains the garbage."
         return Step(text, stop="the weights are random", action="investigate")
     flags = history.suspects(case.launch, case.servers, case.setting)
     if not flags:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes
+from logtriage.cli import exit_codes, output
 from logtriage.cli.after import SeveralAfter, attempts, read_bytes
-from logtriage.cli.options import RULES, SM, labels_of
-from logtriage.errors import InputError, TriageError
-from logtriage.report import json_v1
+from logtriage.cli.options import RULES, SM, VERSION, check_logs, labels_of
+from logtriage.errors import InputError
+from logtriage.report import json_v1, plain
 
 if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.records import Report
 
 EPILOG = """\b
 Examples:
@@ -39,7 +41,7 @@ Examples:
               help="An answer of the server (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")
-@click.option("--server-version", metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
+@click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
 @click.option("--exit-code", type=int, metavar="N", help="Exit code of the launch (-9 or 137 for SIGKILL).")
 @click.option("--kernel-log", "kernel_logs", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
               help="The kernel's log of the same time (dmesg); may be repeated.")  # fmt: skip
@@ -71,14 +73,15 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     undone; above 8 MiB lines that a terminal broke are not joined. Where very many lines look like failures, the first
     and the last of each kind are kept.
     """
-    if logs.count("-") > 1:
-        raise click.UsageError("standard input (-) can be read once only")
+    check_logs([*logs, *given["kernel_logs"]])
+    _keep_inputs([*logs, *given["kernel_logs"], *given["responses"], *given["after"]], given["output"])
     rules = pipeline.load_rules(rule_folders(given["folders"]))
     given["fail_on"] = labels_of(given["fail_on"], rules.labels)
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
         responses=[read_bytes(path) for path in given["responses"]],
+        response_names=given["responses"],
         exit_code=given["exit_code"],
         kernel_logs=given["kernel_logs"],
         pinned=given["pinned"],
@@ -88,18 +91,21 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         return _follow(logs, rules, options, given)
     groups = [(log,) for log in logs] if given["separate"] else [logs]
     codes = []
-    with _open_output(given["output"]) as stream:
-        for group in groups:
-            try:
-                report = pipeline.analyze(*group, rules=rules, options=options)
-            except InputError as error:
-                if not given["separate"]:
-                    raise
-                click.echo(f"logtriage: {error}", err=True)
-                codes.append(exit_codes.USAGE)
-                continue
-            _write(json_v1.to_dict(report, redact=not given["no_redact"]), stream, given)
-            codes.append(_exit_code(report.label, given))
+    collected: list[str] = []
+    for group in groups:
+        try:
+            report = pipeline.analyze(*group, rules=rules, options=options)
+        except InputError as error:
+            if not given["separate"]:
+                raise
+            output.complain(plain.one_line(f"logtriage: {error}"))
+            codes.append(exit_codes.USAGE)
+            continue
+        if codes and given["format_"] == "text":
+            _put("\n", collected, given)
+        _show(report, collected, given)
+        codes.append(_exit_code(report.label, given))
+    _save(collected, given)
     return exit_codes.worst(codes)
 
 
@@ -119,32 +125,55 @@ def _follow(logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, gi
     if len(logs) != 1:
         raise click.UsageError("one LOG can be followed; name one")
     report, is_interrupted = follow(logs[0], rules, options, given)
-    with _open_output(given["output"]) as stream:
-        _write(json_v1.to_dict(report, redact=not given["no_redact"]), stream, given)
+    collected: list[str] = []
+    _show(report, collected, given)
+    _save(collected, given)
     return exit_codes.INTERRUPTED if is_interrupted else _exit_code(report.label, given)
 
 
-def _open_output(path: str | None) -> Any:
-    from contextlib import nullcontext
-
+def _keep_inputs(inputs: list[str], path: str | None) -> None:
+    """Refuse to write the report over what it is made from."""
     if path is None:
-        return nullcontext(sys.stdout)
-    try:
-        return open(path, "w", encoding="utf-8")
-    except OSError as error:
-        raise TriageError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _write(data: dict[str, Any], stream: IO[str], given: dict[str, Any]) -> None:
-    if given["format_"] == "json":
-        stream.write(json_v1.dumps(data, one_line=given["separate"]))
         return
-    from logtriage.report import text
+    try:
+        target = os.stat(path)
+    except (OSError, ValueError):  # it is made when the report is written
+        return
+    for name in inputs:
+        try:
+            found = os.fstat(sys.stdin.fileno()) if name == "-" else os.stat(name)
+        except (OSError, ValueError):
+            continue
+        if stat.S_ISREG(found.st_mode) and os.path.samestat(found, target):
+            raise click.UsageError(f"--output {path} is one of the files that are read; name another one")
 
-    if stream.isatty() and "NO_COLOR" not in os.environ:
-        text.print_coloured(data, stream, verbose=given["verbose"])
+
+def _show(report: Report, collected: list[str], given: dict[str, Any]) -> None:
+    """Print a report, or collect it where it goes to a file."""
+    data = json_v1.to_dict(report, redact=not given["no_redact"])
+    if given["format_"] == "json":
+        shown = json_v1.dumps(data, one_line=given["separate"])
     else:
-        stream.write(text.render(data, verbose=given["verbose"]))
+        from logtriage.report import text
+
+        if given["output"] is None and sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+            output.guarded(lambda: text.print_coloured(data, sys.stdout, verbose=given["verbose"]))
+            return
+        shown = text.render(data, verbose=given["verbose"])
+    _put(shown, collected, given)
+
+
+def _put(shown: str, collected: list[str], given: dict[str, Any]) -> None:
+    if given["output"] is None:
+        output.write(shown)
+    else:
+        collected.append(shown)
+
+
+def _save(collected: list[str], given: dict[str, Any]) -> None:
+    """Write the file, if one is asked for: only when all was read."""
+    if given["output"] is not None:
+        output.to_file(given["output"], "".join(collected))
 
 
 def _exit_code(label: str, given: dict[str, Any]) -> int:

@@ -34,7 +34,8 @@ def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
     redact = Redactor(rules.secrets)
     for answer in explain.explain_line(path, number, rules, pipeline.Options(facts=facts)):
         line = answer.line
-        output.say(f"{path}:{line.number}: {redact.text(line.text)}")
+        shown = redact.across(answer.lines).get(answer.at, line.text)
+        output.say(f"{path}:{line.number}: {redact.text(shown)}")
         output.say(f"  {line.role} line, rank {line.rank or '-'}, stage {answer.stage or 'not known'}")
         for rule, strength, caught in answer.fired:
             told = f"  {redact.value(caught)}" if caught else ""

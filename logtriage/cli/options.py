@@ -29,8 +29,8 @@ class ComputeCapability(click.ParamType):  # type: ignore[type-arg]
             number = int(found["ten"] or found["major"] + found["minor"])
             if 50 <= number < 200:
                 return number
-        self.fail(
-            f"{value!r} is no compute capability; give it times ten, such as 90 for SM90 or 120 for SM120", param, ctx
+        raise click.BadParameter(
+            f"{value!r} is no compute capability; give it times ten, such as 90 for SM90 or 120 for SM120", ctx, param
         )
 
 
@@ -43,7 +43,9 @@ class ReleaseVersion(click.ParamType):  # type: ignore[type-arg]
         """Return the version; what is none is a usage error."""
         if _VERSION.fullmatch(str(value).lower()):
             return str(value)
-        self.fail(f"{value!r} is no version; give it as SGLang prints it, such as 0.5.9 or 0.5.12.post1", param, ctx)
+        raise click.BadParameter(
+            f"{value!r} is no version; give it as SGLang prints it, such as 0.5.9 or 0.5.12.post1", ctx, param
+        )
 
 
 SM = ComputeCapability()

@@ -66,10 +66,11 @@ def new(place: str, label: str, folders: tuple[str, ...]) -> int:
         raise click.BadParameter("give a log and a line, such as run.log:4127", param_hint="--from")
     if label not in rules.labels:
         raise click.BadParameter(f"no label {label!r}; `logtriage rules list` shows them", param_hint="--label")
-    line = explain.explain_line(path, number, rules, pipeline.Options())[-1].line
+    answer = explain.explain_line(path, number, rules, pipeline.Options())[-1]
+    line = answer.line
     redact = Redactor(rules.secrets)
     is_frame = line.role == "frame"
-    message = redact.text(line.text[line.start :])
+    message = redact.text(redact.across(answer.lines).get(answer.at, line.text)[line.start :])
     output.write(plain.lines(new_rule.render(label, message if is_frame else message.strip(), on_frame=is_frame)))
     return exit_codes.HEALTHY
 

@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|<|>)\s*(\S+?)\s*(?:,|$)")
+_DIGITS = 18
+"""Digits of a number that are looked at: dates have 8 or 14; Python refuses to read one of thousands."""
 
 
 def holds(when: dict[str, dict[str, Any]], facts: dict[str, Any]) -> bool | None:
@@ -60,7 +62,7 @@ def _same(fact: Any, wanted: Any) -> bool:
 def _number(fact: Any) -> float:
     try:
         return float(fact)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")  # compares false with everything
 
 
@@ -84,7 +86,7 @@ def version_key(version: str) -> tuple[int, ...]:
     release = re.match(r"v?(\d+(?:\.\d+)*)(?:\.?(post|rc|a|b|dev)(\d+)?)?", version)
     if release is None:
         return (0,)
-    numbers = [int(part) for part in release.group(1).split(".")]
+    numbers = [int(part[:_DIGITS]) for part in release.group(1).split(".")]
     numbers += [0] * (4 - len(numbers))
-    kind, count = release.group(2), int(release.group(3) or 0)
+    kind, count = release.group(2), int((release.group(3) or "0")[:_DIGITS])
     return (*numbers, 0 if kind is None else 1 if kind == "post" else -1, count)

@@ -189,6 +189,9 @@ def _is_later(one: Match, other: Match, evidence: Evidence) -> bool:
     first, second = evidence.events[one.event].time, evidence.events[other.event].time
     if first is not None and second is not None and first != second:
         return first > second
+    own, its = evidence.lines[one.line], evidence.lines[other.line]
+    if own.file == its.file and own.origin != its.origin:  # read apart, printed one after the other
+        return own.number > its.number
     return one.line > other.line
 
 
@@ -233,7 +236,7 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
         if any(line < match.line for line in known.troubles):
             return "it follows from a failure that no rule knows"
         names = match.rule.get("explained_by", ())
-        if any(m.line < match.line and m.rule["id"] in names for m in known.symptoms):
+        if any(m.rule["id"] in names and not _is_later(m, match, evidence) for m in known.symptoms if m is not match):
             return "the server had begun to end itself"
     return ""
 

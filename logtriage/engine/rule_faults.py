@@ -70,7 +70,7 @@ def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]
         return
     try:
         expression = regex.compile(signature.regex)
-    except regex.error as error:
+    except (regex.error, RecursionError, OverflowError, ValueError) as error:
         yield f"not a regular expression: {error}"
         return
     for name in expression.groupindex:
@@ -78,7 +78,7 @@ def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]
             yield f"named group {name!r} is not in facts.yaml"
     try:
         re.compile(signature.regex)
-    except re.error as error:
+    except (re.error, RecursionError, OverflowError, ValueError) as error:
         yield f"not a regular expression for Python's re: {error}"
     if str(signature.anchor) not in _literal(signature.regex):
         yield f"the regex does not contain its anchor {signature.anchor!r}"

@@ -123,6 +123,8 @@ class RuleSource:
         except ValidationError as error:
             for item in error.errors():
                 place = tuple(part for part in item["loc"] if part not in ("Hit", "str"))
+                if document.is_bad(place):  # said already
+                    continue
                 where = ".".join(str(part) for part in place)
                 self.faults.append(document.fault(place, f"{where}: {item['msg']}"))
             return None

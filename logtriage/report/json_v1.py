@@ -11,9 +11,9 @@ from logtriage.redact import Redactor
 from logtriage.report import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from logtriage.records import Advice, Explained, Launch, Match, Report
+    from logtriage.records import Advice, Explained, Launch, Line, Match, Report
 
 SCHEMA = "logtriage/report/v1"
 
@@ -26,6 +26,9 @@ _LIBRARIES = ("flashinfer", "sgl_kernel", "torch", "triton", "transformers", "py
 
 def to_dict(report: Report, *, redact: bool = True) -> dict[str, Any]:
     """Return the report as JSON-like data; `redact=False` leaves secrets in."""
+    redactor = Redactor(report.secrets)
+    if redact:
+        report = report.replace(lines=_shown(report.lines, redactor))
     data: dict[str, Any] = {
         "schema": SCHEMA,
         "tool": {"version": __version__, "rules": report.rules_digest},
@@ -41,7 +44,6 @@ def to_dict(report: Report, *, redact: bool = True) -> dict[str, Any]:
     }
     if not redact:
         return data
-    redactor = Redactor(report.secrets)
     for part in (data["launch"], data["advice"]):
         if part["command"]:
             part["command"] = redactor.argv(part["command"])[0]
@@ -56,6 +58,12 @@ def redact_shell(text: str, redactor: Redactor) -> str:
     """Return a shell command with `$NAME` for each secret, open to the shell where the secret stood in quotes."""
     shown = redactor.argv([text])[0][0]
     return re.sub(r"(?<=[\s=])'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', shown) if shown != text else text
+
+
+def _shown(lines: Sequence[Line], redactor: Redactor) -> Sequence[Line]:
+    """Return the lines without the secrets that only the lines around them give away."""
+    texts = redactor.across(lines)
+    return [line._replace(text=texts.get(at, line.text)) for at, line in enumerate(lines)] if texts else lines
 
 
 def dumps(data: dict[str, Any], *, one_line: bool = False) -> str:

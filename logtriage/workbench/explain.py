@@ -8,19 +8,32 @@ from logtriage import pipeline
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.records import Line
 
 
-class Answer(NamedTuple):
-    """One line: where it stands, what fired (rule, strength, facts) and what almost did (rule, why)."""
+AROUND = 3
+"""Lines before and after the one asked for that are read as well: they tell whether it holds a secret."""
 
-    line: Line
+
+class Answer(NamedTuple):
+    """One line, as index into the log's lines: where it stands, what fired (rule, strength, facts), what almost did.
+
+    What almost fired is given as rule and why it did not.
+    """
+
+    lines: Sequence[Line]
+    at: int
     stage: str | None
     fired: list[tuple[dict[str, Any], str, dict[str, Any]]]
     almost: list[tuple[dict[str, Any], str]]
+
+    @property
+    def line(self) -> Line:
+        """The line itself."""
+        return self.lines[self.at]
 
 
 def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Options) -> list[Answer]:
@@ -28,7 +41,7 @@ def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Optio
 
     Raises InputError if the log cannot be read or has no such line.
     """
-    reading = pipeline.read([path], rules, options.replace(also=(number,)))
+    reading = pipeline.read([path], rules, options.replace(also=range(number - AROUND, number + AROUND + 1)))
     answers = []
     for index, line in enumerate(reading.lines):
         if line.number != number or line.file != 0:
@@ -37,7 +50,7 @@ def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Optio
         almost = [(miss.rule, miss.because) for miss in pipeline.near_misses(reading, index)]
         known = {rule["id"] for rule, _, _ in fired} | {rule["id"] for rule, _ in almost}
         almost += list(_expressions(line, rules, known))
-        answers.append(Answer(line, reading.clock.events[line.event].stage, fired, almost))
+        answers.append(Answer(reading.lines, index, reading.clock.events[line.event].stage, fired, almost))
     if not answers:
         raise InputError(f"{path}: has no line {number}")
     return answers
