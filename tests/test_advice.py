@@ -194,8 +194,8 @@ def test_nobody_is_accused_of_what_may_be_the_launch_itself(rules: RuleSet) -> N
 @pytest.mark.parametrize(
     "clauses",
     [
-        "Process 54 has 70.00 GiB memory in use. Including non-PyTorch memory, this process has 23.00 GiB memory in use",
-        "Including non-PyTorch memory, this process has 23.00 GiB memory in use. Process 54 has 70.00 GiB memory in use",
+        "Process 54 has 70.00 GiB memory in use. Including non-PyTorch memory, this process has 9.00 GiB memory in use",
+        "Including non-PyTorch memory, this process has 9.00 GiB memory in use. Process 54 has 70.00 GiB memory in use",
     ],
     ids=["other-first", "own-first"],
 )
