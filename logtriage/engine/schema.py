@@ -213,7 +213,7 @@ class Wrapper(Strict):
     its stream (then `partial` is a phrase that every such line holds). Kind ``json``: `message` and `time` are keys of
     the object, and a message of `splits_at` bytes or more without a line feed goes on. Kind ``fence``: the line is no
     part of the log. `share`: part of a log's lines that it must fit; 0 undoes it wherever it stands. `holds`: a phrase
-    that every wrapped line holds; it spares looking further.
+    that every wrapped line holds, `begins`: the characters that one begins with; both spare looking further.
     """
 
     name: KebabCase
@@ -221,6 +221,7 @@ class Wrapper(Strict):
     regex: Text
     share: float = Field(default=0.6, ge=0, le=1)
     holds: Text | None = None
+    begins: Text | None = None
     message: Text | None = None
     time: Text | None = None
     splits_at: int | None = None
@@ -243,7 +244,7 @@ class Wrapper(Strict):
             raise ValueError("'message' names the key of the message: for the kind 'json', and for no other")
         fits = expression.fullmatch if self.kind == "fence" else expression.match
         for text in self.example:
-            if not fits(text) or (self.holds or "") not in text:
+            if not fits(text) or (self.holds or "") not in text or text[0] not in (self.begins or text[0]):
                 raise ValueError(f"it does not fit its example {text!r}")
         for text in self.not_:
             if fits(text):

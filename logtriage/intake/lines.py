@@ -27,7 +27,7 @@ CONTEXT = 3
 ENDS = 40
 """Lines kept at the beginning and at the end of the log, whatever they hold."""
 
-MAX_HOT = 64
+MAX_HOT = 200
 """Lines of a block that may hold a gate; in a block with more of them anchors are searched for."""
 
 _PROBE, _MAX_PROBED = 16 << 10, 16

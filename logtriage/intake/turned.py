@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _BROKEN_ROWS, _BROKEN_SHARE = 4, 0.05
 _RULER = 3  # different characters at most in a line that somebody drew
 _FALLS, _FALLS_PER_RISE = 3, 4
+_CLEAR = 24  # rises without a fall that settle the order
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?")
 _RECORD = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -70,6 +71,8 @@ class Order:
             self.upright += _TRACEBACK in before and message.startswith("  File ")
             self.inverted += _TRACEBACK in message and before.startswith("  File ")
             before = message
+            if self._rises >= _CLEAR and not self._falls:
+                break
         return self
 
     @property

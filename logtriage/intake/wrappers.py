@@ -30,13 +30,16 @@ class Wrapper:
         self.partial: str = item.get("partial", "")
         self.splits_at: int = item.get("splits_at", 0)
         self._holds: str = item.get("holds", "")
+        self._begins: str = item.get("begins", "")
         self._keys: tuple[str, str] = (item.get("message", ""), item.get("time", ""))
         self._expression: str = item["regex"]
         self._regex: re.Pattern[str] | None = None
 
     def match(self, text: str, start: int = 0) -> re.Match[str] | None:
         """Return the wrapper at `start` of a line, or None."""
-        return self._compiled().match(text, start) if self._holds in text else None
+        if self._holds not in text or (self._begins and text[start : start + 1] not in self._begins):
+            return None
+        return self._compiled().match(text, start)
 
     def is_all(self, text: str, start: int = 0) -> bool:
         """Return whether the line is nothing but the wrapper from `start` on."""
