@@ -30,7 +30,7 @@ ENDS = 40
 MAX_HOT = 200
 """Lines of a block that may hold a gate; in a block with more of them anchors are searched for."""
 
-_PROBE, _MAX_PROBED = 16 << 10, 16
+_PROBE, _MAX_PROBED = 64 << 10, 150  # the start of a launch holds about a hundred such lines
 _MAX_FRAMES = 400
 _MAX_MESSAGE = 60
 
