@@ -174,7 +174,9 @@ def _judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding 
     notes: list[str] = []
     chosen: list[int] = []
     for (file, _), own in _launches_by_stream(reading).items():
-        picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), own[-1])
+        picked = own[-1]
+        if len(own) > 1:  # of a single launch there is nothing to choose
+            picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), picked)
         chosen.append(picked)
         if len(own) > 1:
             notes.append(

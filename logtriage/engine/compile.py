@@ -44,9 +44,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     ]
     log = source.log
     marks = [{"stage": mark.stage, "any": table.flat(mark.any)} for mark in log.marks]
-    sources = [
-        {"id": item.id, "any": table.flat(item.any), "gives": item.gives, "scale": item.scale} for item in log.sources
-    ]
+    sources = [{"id": item.id, "any": table.flat(item.any), "gives": item.gives} for item in log.sources]
     boundaries, answers = table.flat(log.boundaries), table.flat(log.answers)
     routes = [_route(entry, log.busy) for entry in table.entries]
     searched = [entry[0] for entry, route in zip(table.entries, routes, strict=True) if route == "gate"]

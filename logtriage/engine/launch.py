@@ -58,7 +58,6 @@ def _told(
             if (item := source_of.get(hit.signature)) is None:
                 continue
             facts = {**item["gives"], **rules.typed(hit.groups)}
-            facts.update({name: facts[name] * factor for name, factor in item["scale"].items() if name in facts})
             launch = told[events[lines[at].event].launch]
             for name, value in facts.items():
                 launch.setdefault(name, value)

@@ -20,7 +20,6 @@ class Source(Strict):
     id: KebabCase
     any: list[Signature] = Field(min_length=1)
     gives: dict[str, str | int] = Field(default_factory=dict)
-    scale: dict[str, int] = Field(default_factory=dict)
 
 
 class Blame(Strict):
