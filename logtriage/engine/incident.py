@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logtriage.engine.clock import Mark, is_later
+from logtriage.engine.lives import Lives
 from logtriage.records import Event, Explained, Incident, Line, Match, Record
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def build(evidence: Evidence) -> Incident:
     """Return the incident of a launch."""
     matches = evidence.matches
     outcomes = tuple(m for m in matches if m.strength == "outcome")
-    lives = _Lives(evidence)
+    lives = Lives(evidence.matches, evidence.events)
     explained: list[Explained] = []
     decisive = [m for m in matches if m.strength == "decisive"]
     decisive = _take(decisive, explained, lives.after_stop)
@@ -93,40 +94,7 @@ def _take(matches: list[Match], explained: list[Explained], why: Callable[[Match
     return left
 
 
-class _Life(Record):
-    """Of one launch: the line of an ordered stop, of the last ready line, of the last sign that it served (or -1)."""
-
-    stop: int = -1
-    ready: int = -1
-    served: int = -1
-
-
-class _Lives:
-    """What outcome marks say of each launch (of each file and container, that is): one says nothing about another."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self._events = evidence.events
-        self._lives: dict[int, _Life] = {}
-        for mark in (match for match in evidence.matches if match.strength == "outcome"):
-            launch = self._events[mark.event].launch
-            life = self._lives.get(launch, _Life())
-            if mark.rule["id"] == "ordered-stop":
-                life = life.replace(stop=life.stop if life.stop >= 0 else mark.line)
-            else:
-                ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
-                life = life.replace(ready=ready, served=mark.line)
-            self._lives[launch] = life
-
-    def of(self, event: int) -> _Life:
-        """Return what is known of the launch that an event belongs to."""
-        return self._lives.get(self._events[event].launch, _Life())
-
-    def after_stop(self, match: Match) -> str:
-        """Return the reason if a match only follows from an ordered stop, or nothing."""
-        return "it follows an ordered stop" if 0 <= self.of(match.event).stop < match.line else ""
-
-
-def _survived(match: Match, evidence: Evidence, lives: _Lives) -> str:
+def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     """A failure after which the same rank went on to a later stage, or the server became ready, was no failure."""
     event = evidence.events[match.event]
     if event.stage == "serving" or match.rule.get("shows_while_ready"):
@@ -211,7 +179,7 @@ class _Known(Record):
     """What may explain a symptom."""
 
     root: Match | None
-    lives: _Lives
+    lives: Lives
     troubles: Sequence[int]
     symptoms: Sequence[Match]
 
@@ -241,7 +209,7 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
     return ""
 
 
-def _troubles(evidence: Evidence, lives: _Lives) -> Iterator[int]:
+def _troubles(evidence: Evidence, lives: Lives) -> Iterator[int]:
     """Lines that look like failures and that no rule took care of: tracebacks, and error lines near the end.
 
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
