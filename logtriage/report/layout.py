@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from logtriage.report import view
 from logtriage.report.screen import ALL, COMMAND, FULL, INDENT, Row, cells, reach
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ _OUTCOME_STYLE = {
 }
 _LOOSE = 6
 _INDENT = " " * INDENT
-_BLAMED = "To blame: "  # the row of that name tells it already
-_SECOND = ("fix-environment", "free-memory", "investigate")
 
 
 def rows(
@@ -54,14 +52,9 @@ def _headline(data: dict[str, Any]) -> Iterator[Row]:
     style = _OUTCOME_STYLE[verdict["outcome"]]
     sure = f"{verdict['confidence']:.0%} sure"
     yield [(style, verdict["label"]), ("plain", f": {verdict['title']}  "), ("dim", f"({sure})")]
-    for note in data["notes"]:
-        if _is_about_launches(note):
-            yield [("plain", f"{_INDENT}{note}")]
+    for note in view.launch_notes(data):
+        yield [("plain", f"{_INDENT}{note}")]
     yield []
-
-
-def _is_about_launches(note: str) -> bool:
-    return re.search(r"\bholds \d+ launches\b|^a later launch\b", note) is not None
 
 
 def _root(data: dict[str, Any], detail: Detail, width: int | None) -> Iterator[Row]:
@@ -78,7 +71,7 @@ def _root(data: dict[str, Any], detail: Detail, width: int | None) -> Iterator[R
     for item in evidence:
         is_root = item["role"] == "root"
         limit = min(MAX_TEXT if is_root else MAX_CONTEXT, room or MAX_TEXT)
-        text, shift = _cut(item["text"], tuple(root["span"]) if is_root else (0, 0), limit=limit)
+        text, shift = cut(item["text"], tuple(root["span"]) if is_root else (0, 0), limit=limit)
         gutter = f"{'>' if is_root else ' '} {item['line']:>{digits}} | "
         yield [("bad" if is_root else "dim", f"  {gutter}"), ("plain" if is_root else "dim", text)]
         if is_root:
@@ -103,51 +96,30 @@ def _loose_lines(data: dict[str, Any], width: int | None) -> Iterator[Row]:
     yield [("dim", "  --> "), ("plain", ", ".join(data["source"]["files"]))]
     for item in data["evidence"][:_LOOSE]:
         place = f"    {item['line']} | "
-        text, _ = _cut(item["text"], limit=MAX_TEXT if width is None else width - len(place))
+        text, _ = cut(item["text"], limit=MAX_TEXT if width is None else width - len(place))
         yield [("dim", place), ("plain", text)]
     yield []
 
 
 def _facts(data: dict[str, Any], detail: Detail) -> Iterator[Row]:
-    verdict, root = data["verdict"], data["root_cause"]
+    verdict = data["verdict"]
     rule = f"  (rule {verdict['rule']})" if verdict["rule"] else ""
     rule = rule if detail.facts else "  (--verbose shows more)"
     yield [("key", "  why       "), ("plain", verdict["because"]), ("dim", rule)]
-    if root and (root["component"] or root["flag"]):
-        blamed = " ".join(part for part in (root["flag"], root["value"]) if part)
-        component = f"{root['component']}: " if root["component"] and blamed else root["component"] or ""
+    component, blamed = view.blamed(data)
+    if component or blamed:
+        component = f"{component}: " if component and blamed else component
         yield [("key", "  to blame  "), ("plain", component), ("strong", blamed)]
-    if detail.facts and (started := _launch(data["launch"])):
+    if detail.facts and (started := ", ".join(view.launch(data))):
         yield [("key", "  launch    "), ("plain", started)]
 
 
-def _launch(launch: dict[str, Any]) -> str:
-    gpu = launch["gpu"] or {}
-    name = str(gpu.get("name") or "GPU").replace("_", " ")
-    parts = [
-        f"sglang {launch['version']}" if launch["version"] else "",
-        f"{name} (SM{gpu['sm']})" if gpu.get("sm") else gpu.get("name") or "",
-        f"CUDA {launch['cuda']['toolkit']}" if launch["cuda"]["toolkit"] else "",
-        f"driver {launch['cuda']['driver']}" if launch["cuda"]["driver"] else "",
-        *(f"{library} {version}" for library, version in launch["libraries"].items()),
-    ]
-    return ", ".join(part for part in parts if part)
-
-
 def _others(data: dict[str, Any], detail: Detail, width: int | None, *, verbose: bool) -> Iterator[Row]:
-    root = data["root_cause"]
-    seen = {(root["file"], root["line"])} if root else set()
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for item in data["explained"]:
-        if (item["file"], item["line"]) not in seen:
-            seen.add((item["file"], item["line"]))
-            groups.setdefault(item["rule"], []).append(item)
-    firsts = [(item, 0 if verbose else len(items) - 1) for items in groups.values()
+    firsts = [(item, 0 if verbose else len(items) - 1) for items in view.effects(data)
               for item in (items if verbose else items[:1])]  # fmt: skip
     yield from _list("explains", firsts, detail.effects, width)
     yield from _list("unclear", [(item, 0) for item in data["unexplained"]], detail.effects, width)
-    others = [item for item in data["verdict"]["candidates"] if item["label"] != data["verdict"]["label"]]
-    for candidate in others[: detail.effects]:
+    for candidate in view.others(data)[: detail.effects]:
         place = f"line {candidate['line']}: " if candidate["line"] else ""
         yield [
             ("key", "  perhaps   "),
@@ -163,7 +135,7 @@ def _list(title: str, items: list[tuple[dict[str, Any], int]], limit: int | None
         because = f"  - {item['because']}" if item.get("because") else ""
         place = f"{item['line']}: "
         room = _MAX_QUOTED if width is None else width - INDENT - len(place) - len(because) - len(again)
-        text, _ = _cut(item["text"], limit=max(_LEAST_QUOTED, min(_MAX_QUOTED, room)))
+        text, _ = cut(item["text"], limit=max(_LEAST_QUOTED, min(_MAX_QUOTED, room)))
         key = f"  {title if position == 0 else '':<10}"
         yield [("key", key), ("dim", place), ("plain", text), ("dim", f"{because}{again}")]
     if limit and len(items) > limit:
@@ -176,43 +148,23 @@ def _next(data: dict[str, Any], detail: Detail, *, verbose: bool) -> Iterator[Ro
     if advice["action"] != "none":
         yield [("key", "  next      "), ("strong", advice["action"]), ("plain", f": {advice['summary']}")]
     for change in advice["changes"]:
-        yield list(_change(change, advice["summary"]))
-    is_told = bool(data["root_cause"] and data["root_cause"]["flag"])
-    notes = [note for note in advice["notes"] if not (is_told and note.startswith(_BLAMED))]
-    notes += [note for note in data["notes"] if not _is_about_launches(note)]
-    for note in notes[: detail.notes]:
+        verb, what, why = view.change(change, advice["summary"])
+        yield [("plain", _INDENT + (f"{verb} " if verb else "")), ("strong", what), ("dim", f"  ({why})")]
+    for note in view.notes(data)[: detail.notes]:
         yield [("plain", f"{_INDENT}{note}")]
-    excluded = advice["ruled_out"] if verbose else [item for item in advice["ruled_out"] if not _repeats(item, data)]
+    excluded = advice["ruled_out"] if verbose else view.ruled_out(data)
     for position, item in enumerate(excluded[: detail.ruled_out]):
         what = " ".join(part for part in (item["flag"], item["value"]) if part)
-        why, _ = _cut(item["why"] or "it has failed before", limit=_MAX_QUOTED)
+        why, _ = cut(item["why"] or "it has failed before", limit=_MAX_QUOTED)
         key = f"  {'ruled out' if position == 0 else '':<10}"
         yield [("key", key), ("plain", what), ("dim", f"  {why} ({item['source']})")]
     if advice["command_text"]:
-        key = "  or run    " if advice["action"] in _SECOND else "  run       "
+        key = "  or run    " if advice["action"] in view.SECOND else "  run       "
         yield []
         yield [("key", key), (COMMAND, advice["command_text"])]
 
 
-def _change(change: dict[str, Any], summary: str) -> Iterator[tuple[str, str]]:
-    """A change with its reason; where no value is known, at least its direction."""
-    value = "" if change["to"] in (None, "true") else f" {change['to']}"
-    old = f"now {change['from']}; " if change["from"] else ""
-    why = f"forced: {change['why']}" if change["forced"] else change["why"]
-    verb = re.match(r"(Raise|Lower) (\S+?)[.,]?(?: |$)", summary) if change["to"] is None else None
-    direction = f"{verb[1].lower()} " if verb and verb[2] == change["flag"] else ""
-    yield ("plain", _INDENT + direction)
-    yield ("strong", f"{change['flag']}{value}")
-    yield ("dim", f"  ({old}{why}; {change['confidence']:.0%} sure; {change['source']})")
-
-
-def _repeats(item: dict[str, Any], data: dict[str, Any]) -> bool:
-    """Whether an exclusion only says what the report has said: that the blamed value fails."""
-    root = data["root_cause"] or {}
-    return item["source"] in data["source"]["files"] and item["flag"] is not None and item["flag"] == root.get("flag")
-
-
-def _cut(text: str, hit: tuple[int, ...] = (0, 0), *, limit: int) -> tuple[str, int]:
+def cut(text: str, hit: tuple[int, ...] = (0, 0), *, limit: int) -> tuple[str, int]:
     """Return a line with the hit in view that takes at most `limit` columns, and how far it was shifted to the left."""
     text = text.replace("\t", " ")
     if cells(text) <= limit:
