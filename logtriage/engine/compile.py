@@ -36,6 +36,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     assert source.log is not None  # noqa: S101 - cross_faults reports its absence
     assert source.flags is not None  # noqa: S101
     assert source.kernels is not None  # noqa: S101
+    assert source.preflight is not None  # noqa: S101
     table = _SignatureTable(source.groups)
     rules = [
         _compile_rule(label, rule, table, source.labels[label])
@@ -75,7 +76,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         },
         "wrappers": source.wrappers.compiled(),
         "flags": source.flags.model_dump(include=_LAUNCH),
-        "server": _server(source.flags, source.kernels),
+        "server": {**_server(source.flags, source.kernels), "preflight": source.preflight.model_dump(mode="json")},
         "secrets": [
             kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)
             for kind in source.secrets

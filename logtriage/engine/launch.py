@@ -42,6 +42,11 @@ def describe(
     return launches
 
 
+def from_command(argv: Sequence[str], rules: RuleSet, given: Mapping[str, Any] | None = None) -> Launch:
+    """Return what a command alone tells of a launch; a launch without command where it starts no known server."""
+    return describe((), (), {}, rules, given or {}, argv)[0]
+
+
 def nothing(given: Mapping[str, Any]) -> Launch:
     """Return what is known of a launch of which there is no line: what the caller says."""
     return Launch(facts=dict(given))

@@ -20,6 +20,7 @@ from logtriage.engine.schema import (
     Wrappers,
 )
 from logtriage.engine.schema_knowledge import FlagFile, KernelFile
+from logtriage.engine.schema_preflight import PreflightFile
 from logtriage.engine.schema_server import ServerLog
 from logtriage.engine.yaml_source import Document
 
@@ -42,6 +43,7 @@ class RuleSource:
         self.log: ServerLog | None = None
         self.flags: FlagFile | None = None
         self.kernels: KernelFile | None = None
+        self.preflight: PreflightFile | None = None
         self.knowledge: dict[str, Document] = {}
         self.secrets: list[SecretKind] = []
         self.disabled: list[tuple[str, Document]] = []
@@ -62,6 +64,7 @@ class RuleSource:
             "servers/sglang/log.yaml": self._read_log,
             "servers/sglang/flags.yaml": self._read_flags,
             "servers/sglang/kernels.yaml": self._read_kernels,
+            "servers/sglang/preflight.yaml": self._read_preflight,
         }
         for path in sorted(folder.rglob("*.yaml")):
             name = path.relative_to(folder).as_posix()
@@ -113,6 +116,9 @@ class RuleSource:
     def _read_kernels(self, document: Document) -> None:
         self.kernels = self._validate(document, KernelFile) or self.kernels
         self.knowledge["kernels"] = document
+
+    def _read_preflight(self, document: Document) -> None:
+        self.preflight = self._validate(document, PreflightFile) or self.preflight
 
     def _validate(self, document: Document, model: type[Model]) -> Model | None:
         self.faults += document.faults

@@ -1,0 +1,110 @@
+"""What ``rules/servers/<server>/preflight.yaml`` may say: where to look before a launch, and from where on it fails."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from logtriage.engine.schema import KebabCase, Strict, Text
+from logtriage.engine.schema_knowledge import Versions  # noqa: TC001 - pydantic looks it up
+
+
+def _release(text: str) -> str:
+    if not re.fullmatch(r"\d+(?:\.\d+)*", text):
+        raise ValueError(f"not a release such as '12.8': {text!r}")
+    return text
+
+
+def _capability(text: str) -> str:
+    if not text.isdecimal():
+        raise ValueError(f"not a compute capability times ten such as 120: {text!r}")
+    return text
+
+
+Release = Annotated[str, AfterValidator(_release)]
+Sm = Annotated[str, AfterValidator(_capability)]
+
+
+class Program(Strict):
+    """A program in front of a command; where it has `verbs`, one of them follows."""
+
+    program: Text
+    verbs: list[Text] = Field(default_factory=list)
+
+
+class Cache(Strict):
+    """A folder that kernels are built into; with the variable set, `below` it."""
+
+    what: Text
+    variable: Text
+    below: str = ""
+    home: Text
+    need_gib: float
+
+
+class Folder(Strict):
+    """A folder that a variable names; `below` follows its value."""
+
+    variable: Text
+    below: str = ""
+
+
+class Hub(Strict):
+    """Where downloaded models are: below the first variable that is set, else below the home folder."""
+
+    variables: list[Folder]
+    home: Text
+
+
+class Quantization(Strict):
+    """A quantization as a model's files spell it, and the value of the flag that it gets."""
+
+    method: Text
+    algo: Text | None = None
+    value: Text
+
+
+class MinimumSm(Strict):
+    """The lowest compute capability, times ten, that values of ``--quantization`` start on."""
+
+    quantization: list[Text] = Field(min_length=1)
+    versions: Versions = ""
+    sm: int
+
+
+class Limits(Strict):
+    """From where on there is a risk: shared memory, open files, the share of a GPU that is left for the KV cache."""
+
+    shm_gib: float
+    open_files: int
+    container_shm_mib: int
+    kv_share: float
+
+
+class PreflightFile(Strict):
+    """``preflight.yaml``: what is looked up before a launch, and what fails from where on."""
+
+    server: KebabCase
+    packages: dict[str, list[Text]]
+    containers: list[Program]
+    elsewhere: list[Program]
+    own_python: list[Program]
+    caches: list[Cache]
+    hub: Hub
+    config: dict[str, list[Text]]
+    nested: list[Text]
+    quantizations: list[Quantization]
+    minimum_sm: list[MinimumSm]
+    minimum_sm_source: Text
+    compiler_since: dict[Sm, Release]
+    compiler_source: Text
+    flashinfer_since: dict[Sm, Release]
+    flashinfer_source: Text
+    torch_since: dict[Sm, Release]
+    torch_source: Text
+    driver_since: dict[str, Release]
+    driver_source: Text
+    limits: Limits
+    mem_fraction_guess: float = Field(gt=0, lt=1)

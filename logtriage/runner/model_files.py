@@ -1,0 +1,203 @@
+"""A model's own files: config.json, its quantization, and the sizes of its weights from their headers alone.
+
+Nothing is downloaded, and no tensor is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from logtriage.environment import Model
+from logtriage.runner.target import expanded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_HUB_ID = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
+_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_MAX_JSON = 64 << 20
+_MAX_HEADER = 100_000_000  # the format's own limit
+_POINTER = b"version https://git-lfs"
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+
+
+class UnreadableError(Exception):
+    """A file that is not what it should be; the text says which and why."""
+
+
+def find(name: str, revision: str | None, hub: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> tuple[str, str]:
+    """Return the folder (or file) of a model, or '' and why there is none.
+
+    A model of the hub is looked up among those that were downloaded.
+    """
+    if _REMOTE.match(name):
+        return "", f"The model {name} is elsewhere, so nothing is known of its files."
+    path = os.path.join(cwd, expanded(name, env))
+    if os.path.exists(path):
+        return path, ""
+    if not _HUB_ID.fullmatch(name) or name.startswith("."):
+        return path, ""
+    cache = _hub_folder(hub, env)
+    folder = os.path.join(cache, f"models--{name.replace('/', '--')}")
+    commit = revision or "main"
+    reference = os.path.join(folder, "refs", commit)
+    if os.path.isfile(reference):
+        with open(reference, encoding="utf-8", errors="replace") as file:
+            commit = file.read(200).strip()
+    snapshot = os.path.join(folder, "snapshots", commit)
+    if os.path.isdir(snapshot):
+        return snapshot, ""
+    return "", f"The model {name} is not in {cache}: it would be downloaded first, and its sizes are not known."
+
+
+def is_offline(env: Mapping[str, str]) -> str | None:
+    """Return the variable that forbids downloads, or None."""
+    return next((name for name in _OFFLINE if env.get(name, "").upper() in ("1", "TRUE", "YES", "ON")), None)
+
+
+def _hub_folder(hub: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    for item in hub["variables"]:
+        if env.get(item["variable"]):
+            return os.path.join(expanded(env[item["variable"]], env), item["below"])
+    return os.path.join(env.get("HOME") or os.path.expanduser("~"), hub["home"])
+
+
+def read(path: str, known: Mapping[str, Any]) -> Model:
+    """Return what a folder (a ``config.json`` or a ``.gguf`` file, too) tells of a model; faults are part of it."""
+    if not os.path.exists(path):
+        return Model(path, faults=(f"{path} does not exist",))
+    if path.endswith(".gguf"):
+        return Model(path, quantization="gguf", method="gguf", weight_bytes=os.path.getsize(path))
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    config_file = os.path.join(path, "config.json") if os.path.isdir(path) else path
+    try:
+        config = _json(config_file) if os.path.exists(config_file) else None
+    except UnreadableError as error:
+        return Model(path, faults=(str(error),))
+    if config is None and not os.path.exists(os.path.join(folder, "params.json")):
+        return Model(path, faults=(f"{config_file} does not exist",))
+    config = config or {}
+    weights, faults = _weights(folder) if os.path.isdir(path) else (None, [])
+    method, algo, block = _quantization(config, folder)
+    value = None if config == {} else "unquant"
+    if method is not None:
+        value = next((item["value"] for item in known["quantizations"] if
+                      item["method"] == method and item["algo"] in (None, algo)), None)  # fmt: skip
+    architectures = config.get("architectures")
+    return Model(
+        path=path,
+        architecture=str(architectures[0]) if isinstance(architectures, list) and architectures else None,
+        config=_sizes(config, known),
+        quantization=value,
+        method=" ".join(part for part in (method, algo) if part) or None,
+        block=block,
+        weight_bytes=weights,
+        weight_faults=tuple(faults),
+    )
+
+
+def _sizes(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, int]:
+    parts = [config.get(name) for name in known["nested"]]
+    inner = next((part for part in parts if isinstance(part, dict)), {})
+    found = {}
+    for size, names in known["config"].items():
+        values = (source.get(name) for source in (inner, config) for name in names)
+        value = next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
+        if value is not None:
+            found[size] = value
+    return found
+
+
+def _quantization(config: Mapping[str, Any], folder: str) -> tuple[str | None, str | None, tuple[int, ...]]:
+    """Method, algorithm and block size, from config.json or the file that ModelOpt writes."""
+    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
+    keys = ("quantization_config", "compression_config")
+    told: Mapping[str, Any] = next((part[key] for part in parts for key in keys if isinstance(part.get(key), dict)), {})
+    method, algo, block = told.get("quant_method"), told.get("quant_algo"), told.get("weight_block_size")
+    own = os.path.join(folder, "hf_quant_config.json")
+    if algo is None and os.path.exists(own):
+        try:
+            inner = _json(own).get("quantization")
+        except UnreadableError:
+            inner = None
+        if isinstance(inner, dict):
+            method, algo = method or "modelopt", inner.get("quant_algo")
+    sizes = tuple(block) if isinstance(block, list) and all(isinstance(size, int) for size in block) else ()
+    return (str(method) if method else None), (str(algo) if algo else None), sizes
+
+
+def _weights(folder: str) -> tuple[int | None, list[str]]:
+    """Bytes of all tensors, and what is wrong with the files that should hold them."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".safetensors"))
+    index = os.path.join(folder, "model.safetensors.index.json")
+    if os.path.exists(index):
+        try:
+            table = _json(index).get("weight_map")
+        except UnreadableError as error:
+            return None, [str(error)]
+        if isinstance(table, dict) and table:
+            names = sorted({str(name) for name in table.values()})
+    else:
+        names = [name for name in names if not name.startswith("consolidated")] or names
+    if not names:
+        others = [name for name in os.listdir(folder) if re.fullmatch(r"pytorch_model.*\.bin|.*\.(?:pt|gguf)", name)]
+        if not others:
+            return None, [f"{folder} holds no weights (no .safetensors file)"]
+        return sum(os.path.getsize(os.path.join(folder, name)) for name in others), []
+    return _summed(os.path.join(folder, name) for name in names)
+
+
+def _summed(paths: Iterable[str]) -> tuple[int | None, list[str]]:
+    total, faults = 0, []
+    for path in paths:
+        try:
+            total += tensor_bytes(path)
+        except UnreadableError as error:
+            faults.append(str(error))
+    return (None if faults else total), faults
+
+
+def tensor_bytes(path: str) -> int:
+    """Return the bytes of all tensors of a safetensors file, from its header. Raises UnreadableError."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(len(_POINTER))
+            if head == _POINTER:
+                raise UnreadableError(f"{path} is a Git LFS pointer, the weights themselves were not fetched")
+            length = int.from_bytes(head[:8], "little")
+            if len(head) < 8 or length > min(_MAX_HEADER, size - 8):
+                raise UnreadableError(f"{path} is cut, or no safetensors file ({size} bytes)")
+            file.seek(8)
+            header = json.loads(file.read(length))
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path} has a broken header") from error
+    try:
+        spans = [item["data_offsets"] for name, item in header.items() if name != "__metadata__"]
+        end = max((int(span[1]) for span in spans), default=0)
+        total = sum(int(span[1]) - int(span[0]) for span in spans)
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        raise UnreadableError(f"{path} has a broken header") from error
+    if 8 + length + end > size:
+        raise UnreadableError(f"{path} is cut: it has {size} of {8 + length + end} bytes")
+    return total
+
+
+def _json(path: str) -> dict[str, Any]:
+    try:
+        if os.path.getsize(path) > _MAX_JSON:
+            raise UnreadableError(f"{path} is too large to be read")
+        with open(path, "rb") as file:
+            data = json.load(file)
+    except OSError as error:
+        raise UnreadableError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path} is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise UnreadableError(f"{path} holds no JSON object")
+    return data
