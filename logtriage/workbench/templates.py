@@ -1,0 +1,135 @@
+"""The templates of generated logs: YAML files in, families of failures and the parts that all logs share out.
+
+A family is one mechanism in one wording; it belongs wholly to the training half or wholly to the test half.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from logtriage.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPLITS = ("train", "test")
+PRINTS = ("exception", "capture", "parent", "record", "bare")
+"""How a failure is printed: by the scheduler with a traceback, wrapped by the graph capture, as a traceback of the
+parent, as records with a time stamp, or as bare lines."""
+ENDS = ("child", "parent", "serving", "none")
+"""What follows: the launch is torn down, the parent ends, the server goes on serving, or nothing."""
+KEEPS = ("stage", "frames")
+"""What an excerpt of the log must not cut off, because the label rests on it."""
+
+
+class Family(NamedTuple):
+    """One mechanism of one label, in its own words.
+
+    Attributes:
+        at: the stage of the launch in which it happens ('' where there is no launch around it).
+        frames: names of shared chains, or ``path function`` with an optional `` | source``.
+        cause: alternatives for the failure's own lines; the root line is the first one, or the one marked ``%r``.
+        sm, ranks, versions: what it is limited to; empty means anything.
+    """
+
+    id: str
+    label: str
+    split: str
+    mechanism: str
+    at: str
+    print: str
+    ends: str
+    cause: list[str]
+    frames: list[str]
+    before: list[str]
+    after: list[str]
+    flags: list[str]
+    keep: list[str]
+    confusers: list[str]
+    sm: list[int]
+    ranks: list[int]
+    versions: list[str]
+
+
+class Templates(NamedTuple):
+    """All families by label, and the shared parts by name."""
+
+    families: dict[str, list[Family]]
+    shared: dict[str, Any]
+
+
+def load(folder: Path) -> Templates:
+    """Read ``<label>.yaml`` files and ``shared/*.yaml`` of a folder.
+
+    Raises InputError for a file that cannot be read, an unknown or missing key, or an id that is used twice.
+    """
+    shared: dict[str, Any] = {}
+    for path in sorted((folder / "shared").glob("*.yaml")):
+        shared.update(_read(path))
+    families: dict[str, list[Family]] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        families[path.stem] = _families(path, shared)
+    if not families or not shared:
+        raise InputError(f"{folder}: holds no templates; it needs <label>.yaml and shared/*.yaml")
+    ids = [family.id for members in families.values() for family in members]
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise InputError(f"{folder}: two families are called {twice[0]!r}")
+    return Templates(families, shared)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: {error}") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: must be a mapping")
+    return data
+
+
+def _families(path: Path, shared: dict[str, Any]) -> list[Family]:
+    data = _read(path)
+    defaults = data.get("defaults") or {}
+    if data.get("label") != path.stem or set(data) - {"label", "defaults", "families"}:
+        raise InputError(f"{path}: needs `label: {path.stem}` and `families:`, and may have `defaults:`")
+    return [_family(path, {**defaults, **item}, shared) for item in data.get("families") or []]
+
+
+def _family(path: Path, item: dict[str, Any], shared: dict[str, Any]) -> Family:
+    where = f"{path}: family {item.get('id', '?')!r}"
+    unknown = sorted(set(item) - set(Family._fields))
+    if unknown:
+        raise InputError(f"{where}: unknown key {unknown[0]!r}; known are {', '.join(Family._fields)}")
+    missing = sorted({"id", "split", "mechanism", "cause"} - set(item))
+    if missing:
+        raise InputError(f"{where}: lacks {missing[0]!r}")
+    values: dict[str, Any] = {name: _many(item.get(name)) for name in Family._fields}
+    values.update({name: str(item.get(name) or "") for name in ("id", "split", "mechanism", "at")}, label=path.stem)
+    values["print"] = str(item.get("print") or "exception")
+    values["ends"] = str(item.get("ends") or ("parent" if values["print"] == "parent" else "child"))
+    family = Family(**values)
+    _choice(where, "split", [family.split], SPLITS)
+    _choice(where, "print", [family.print], PRINTS)
+    _choice(where, "ends", [family.ends], ENDS)
+    _choice(where, "keep", family.keep, KEEPS)
+    _choice(where, "at", [family.at] if family.at else [], [stage["stage"] for stage in shared["stages"]])
+    _choice(where, "confusers", family.confusers, list(shared["confusers"]))
+    _choice(where, "versions", family.versions, shared["versions"])
+    if family.sm:
+        _choice(where, "sm", [str(sm) for sm in family.sm], sorted({str(gpu["sm"]) for gpu in shared["gpus"]}))
+    return family
+
+
+def _many(value: object) -> list[Any]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _choice(where: str, what: str, given: list[str], valid: list[str] | tuple[str, ...]) -> None:
+    for value in given:
+        if value not in valid:
+            raise InputError(f"{where}: {what} {value!r} must be one of: {', '.join(valid)}")
