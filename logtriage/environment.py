@@ -69,7 +69,10 @@ class Model(Record):
 
 
 class PortUse(Record):
-    """A port that the launch wants: `state` is ``free``, ``taken``, ``refused`` or ``no-address``; who holds it."""
+    """A port that the launch wants: `state` is ``free``, ``taken``, ``refused`` or ``no-address``.
+
+    Of one that is taken: who holds it, as far as that may be seen, and `other`, a port that is free.
+    """
 
     flag: str
     host: str
@@ -77,6 +80,7 @@ class PortUse(Record):
     state: str
     pid: int | None = None
     process: str | None = None
+    other: int | None = None
 
 
 class Space(Record):
@@ -97,6 +101,7 @@ class Environment(Record):
         driver: of the GPUs; `driver_cuda` the newest CUDA that it serves, such as ``13.0``.
         nvcc: all that were found, the one that counts first; None where nobody looked. `ptxas` are those of Triton.
         python: the interpreter that the command would run; `packages` its versions by fact name.
+        missing: packages without which nothing starts, and which it does not find; None where it was not asked.
         torch_cuda: the CUDA that its PyTorch was built for.
         shm: bytes free in ``/dev/shm``; `open_files` the hard limit of open files.
         platform: ``cuda``, ``rocm``, …
@@ -112,6 +117,7 @@ class Environment(Record):
     ptxas: tuple[Compiler, ...] | None = None
     python: str | None = None
     packages: dict[str, str] | None = None
+    missing: tuple[str, ...] | None = None
     torch_cuda: str | None = None
     model: Model | None = None
     ports: tuple[PortUse, ...] = ()

@@ -157,17 +157,22 @@ def dead_values(
         if hit is not None:
             found.append((flag, value, hit.why, hit.source, hit.label))
             continue
-        status = servers.status_of(flag, value, setting)
-        if status.is_dead and setting.sm is not None:
-            only = {
-                sm for name in servers.kernels(flag, value, setting) for sm in servers.library(name).get("only", ())
-            }
-            label = "sm100-only-kernel" if only and only <= _SM100 else "arch-unsupported-kernel"
-            label = "degenerate-output" if status.status == "garbage" else label
-            verb = "known to give garbage" if status.status == "garbage" else "refused"
-            note = f" ({status.note})" if status.note else ""
-            found.append((flag, value, f"{verb} on SM{setting.sm}{note}", status.source, label))
+        if (dead := why_dead(flag, value, servers, setting)) is not None:
+            found.append((flag, value, *dead))
     return found
+
+
+def why_dead(flag: str, value: str | None, servers: Servers, setting: Setting) -> tuple[str, str, str] | None:
+    """Return why a value cannot work on a known GPU, the source, and the label that it would fail with; else None."""
+    status = servers.status_of(flag, value, setting)
+    if not status.is_dead or setting.sm is None:
+        return None
+    only = {sm for name in servers.kernels(flag, value, setting) for sm in servers.library(name).get("only", ())}
+    label = "sm100-only-kernel" if only and only <= _SM100 else "arch-unsupported-kernel"
+    label = "degenerate-output" if status.status == "garbage" else label
+    verb = "known to give garbage" if status.status == "garbage" else "refused"
+    note = f" ({status.note})" if status.note else ""
+    return f"{verb} on SM{setting.sm}{note}", status.source, label
 
 
 def concerns(flag: str, launch: Launch, servers: Servers, setting: Setting) -> bool:

@@ -1,4 +1,4 @@
-"""``logtriage schema``: the JSON schema that every report keeps."""
+"""``logtriage schema``: the JSON schemas that what is printed as JSON keeps."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from logtriage.cli import output
 
 
 @click.command("schema")
-def command() -> int:
-    """Print the JSON schema of the report."""
-    from logtriage.report.schema import json_schema
+@click.argument("what", type=click.Choice(["report", "preflight"]), default="report")
+def command(what: str) -> int:
+    """Print the JSON schema of the report, or that of preflight."""
+    if what == "preflight":
+        from logtriage.report import preflight_schema
 
-    output.write(json.dumps(json_schema(), indent=2) + "\n")
+        schema = preflight_schema.json_schema()
+    else:
+        from logtriage.report.schema import json_schema
+
+        schema = json_schema()
+    output.write(json.dumps(schema, indent=2) + "\n")
     return 0

@@ -88,6 +88,7 @@ class PreflightFile(Strict):
 
     server: KebabCase
     packages: dict[str, list[Text]]
+    modules: list[Text]
     containers: list[Program]
     elsewhere: list[Program]
     own_python: list[Program]

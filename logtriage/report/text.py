@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logtriage.report import layout, plain, screen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from logtriage.report.screen import Row
 
@@ -19,8 +19,12 @@ STYLES = {
 
 def render(data: dict[str, Any], *, verbose: bool = False) -> str:
     """Return the report as plain text, which nothing folds."""
-    rows = _harmless(layout.rows(data, verbose=verbose))
-    return "".join("".join(text for _, text in row).rstrip() + "\n" for row in rows)
+    return as_text(layout.rows(data, verbose=verbose))
+
+
+def as_text(rows: Iterable[Row]) -> str:
+    """Return rows as plain text, which nothing folds."""
+    return "".join("".join(text for _, text in row).rstrip() + "\n" for row in _harmless(rows))
 
 
 def print_coloured(
@@ -30,13 +34,12 @@ def print_coloured(
 
     `size` is the width and the height of the screen; by default they are found out.
     """
-    from rich.console import Console
-    from rich.text import Text
+    _print(stream, size, lambda width, height: on_screen(data, width, height, verbose=verbose))
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
-    width, height = size or (console.size.width, console.size.height)
-    for row in on_screen(data, width, height, verbose=verbose):
-        console.print(Text.assemble(*((text, STYLES[style]) for style, text in row)))
+
+def print_rows(rows: Iterable[Row], stream: IO[str]) -> None:
+    """Print all rows with colours, folded to the width of the screen."""
+    _print(stream, None, lambda width, _: [line for row in _harmless(rows) for line in screen.folded(row, width)])
 
 
 def on_screen(data: dict[str, Any], width: int, height: int, *, verbose: bool = False) -> list[Row]:
@@ -45,6 +48,15 @@ def on_screen(data: dict[str, Any], width: int, height: int, *, verbose: bool = 
         rows = _harmless(layout.rows(data, verbose=True, width=width))
         return [line for row in rows for line in screen.folded(row, width)]
     return screen.fitted(lambda detail: _harmless(layout.rows(data, detail=detail, width=width)), width, height)
+
+
+def _print(stream: IO[str], size: tuple[int, int] | None, shown: Callable[[int, int], Iterable[Row]]) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    for row in shown(*(size or (console.size.width, console.size.height))):
+        console.print(Text.assemble(*((text, STYLES[style]) for style, text in row)))
 
 
 def _harmless(rows: Iterable[Row]) -> Iterator[Row]:

@@ -47,8 +47,8 @@ def probe(
     launch = launches.from_command(command, rules)
     goal = target.find(launch, known, environ, cwd)
     if goal.where == ELSEWHERE:
-        gap = f"The command runs on another machine ({goal.by}), which is not looked at."
-        return _with_model(Environment(ELSEWHERE, gaps=(gap,)), model, known)
+        why = f"The command runs on another machine ({goal.by}), which is not looked at."
+        return elsewhere(command, rules, why, environ=environ, cwd=cwd, model=model, limit_s=limit_s)
     jobs: dict[str, Callable[[], dict[str, Any]]] = {
         "GPUs": lambda: _gpus(goal),
         "model files": lambda: _model(launch, goal, known, model),
@@ -64,8 +64,25 @@ def probe(
     return Environment(**found, where=goal.where, gaps=tuple(gaps))
 
 
-def _with_model(found: Environment, path: str | None, known: Mapping[str, Any]) -> Environment:
-    return found.replace(model=model_files.read(path, known)) if path else found
+def elsewhere(
+    command: Sequence[str],
+    rules: RuleSet,
+    why: str,
+    *,
+    environ: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    model: str | None = None,
+    limit_s: float = LIMIT_S,
+) -> Environment:
+    """Return what is known of another machine: only the model, if it is `model` or among the downloaded ones here.
+
+    `why` says that nothing else was looked at; the rest is as for `probe`.
+    """
+    known: Mapping[str, Any] = rules.server["preflight"]
+    launch = launches.from_command(command, rules)
+    goal = target.find(launch, known, os.environ if environ is None else environ, cwd or os.getcwd())
+    found = _within(limit_s, {"model files": lambda: _model(launch, goal.replace(where=ELSEWHERE), known, model)})
+    return Environment(**{**found, "gaps": (why, *found["gaps"])}, where=ELSEWHERE)
 
 
 def _gpus(goal: Target) -> dict[str, Any]:
@@ -75,12 +92,14 @@ def _gpus(goal: Target) -> dict[str, Any]:
 
 
 def _installed(goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
-    found = installed.Installed(gaps=(f"The Python of the launch is not known: {goal.why}.",))
+    gap = f"The Python of the launch is not known: {goal.why}."
+    found = installed.Installed(gaps=() if goal.missing else (gap,))
     if goal.python is not None:
-        found = installed.ask(goal.python, known["packages"], goal.env, goal.cwd)
+        found = installed.ask(goal.python, known, goal.env, goal.cwd)
     return {
         "python": goal.python,
         "packages": found.versions,
+        "missing": (goal.missing,) if goal.missing else found.missing,
         "torch_cuda": found.torch_cuda,
         "ptxas": None if found.ptxas is None else tuple(installed.assemblers(found.ptxas, goal.env, goal.cwd)),
         "nvcc": tuple(installed.nvccs(goal.env, goal.cwd)),
@@ -92,11 +111,12 @@ def _model(launch: Launch, goal: Target, known: Mapping[str, Any], given: str | 
     name = given or launch.flags.get("--model-path")
     if name is None:
         return {"gaps": ("No --model-path is known.",) if launch.command else ()}
-    if given is None and goal.where == CONTAINER:
-        return {"gaps": ("The model is looked up in the container: give --model-config to have it read.",)}
     path, why = model_files.find(name, launch.flags.get("--revision"), known["hub"], goal.env, goal.cwd)
-    if path:
+    is_ours = given is not None or goal.where == HERE or model_files.is_of_hub(name)
+    if path and is_ours:
         return {"model": model_files.read(path, known)}
+    if goal.where != HERE:
+        return {"gaps": (f"The files of {name} are not looked at here: --model-config has a folder read.",)}
     if (variable := model_files.is_offline(goal.env)) and "elsewhere" not in why:
         fault = f"{name} was not downloaded before, and {variable} forbids it now"
         return {"model": Model(name, faults=(fault,)), "gaps": (why,)}

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
+NOT_KNOWN = "The GPUs of this machine are not known"
+
+
 class Found(Record):
     """What NVML tells: `gpus` is None where it does not answer, and `gaps` say why."""
 
@@ -37,11 +40,11 @@ def read(visible: str | None, nvml: Any = None) -> Found:
     except nvml.NVMLError as error:
         if os.path.exists("/dev/kfd"):
             return Found("rocm", gaps=("The GPUs are AMD's: of their kernels nothing is known here.",))
-        return Found(gaps=(f"The GPUs of this machine are not known: NVML says {_said(error)}.",))
+        return Found(gaps=(f"{NOT_KNOWN}: NVML says {_said(error)}.",))
     try:
         return _read(visible, nvml)
     except nvml.NVMLError as error:
-        return Found("cuda", gaps=(f"The GPUs of this machine are not known: NVML says {_said(error)}.",))
+        return Found("cuda", gaps=(f"{NOT_KNOWN}: NVML says {_said(error)}.",))
     finally:
         nvml.nvmlShutdown()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 _STATES = {errno.EADDRINUSE: "taken", errno.EADDRNOTAVAIL: "no-address", errno.EACCES: "refused"}
+_TRIED = 100
 _SHM = "/dev/shm"  # noqa: S108 - it is asked for its size
 
 
@@ -24,7 +25,7 @@ def ports(wanted: Iterable[tuple[str, str, int]]) -> Iterator[PortUse]:
     for flag, host, port in wanted:
         state = port_state(host, port)
         pid, process = _listener(port) if state == "taken" else (None, None)
-        yield PortUse(flag, host, port, state, pid, process)
+        yield PortUse(flag, host, port, state, pid, process, _other(host, port) if state == "taken" else None)
 
 
 def port_state(host: str, port: int) -> str:
@@ -41,6 +42,12 @@ def port_state(host: str, port: int) -> str:
             except OSError as error:
                 return _STATES.get(error.errno or 0, "no-address")
     return "free"
+
+
+def _other(host: str, port: int) -> int | None:
+    return next(
+        (other for other in range(port + 1, min(port + _TRIED, 65536)) if port_state(host, other) == "free"), None
+    )
 
 
 def _listener(port: int) -> tuple[int | None, str | None]:

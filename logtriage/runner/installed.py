@@ -27,7 +27,8 @@ def folder(name):
     except Exception:
         return ""
 versions = {}
-for name in sys.argv[1:]:
+MODULES = sys.argv[1].split()
+for name in sys.argv[2:]:
     try:
         versions[name] = importlib.metadata.version(name)
     except Exception:
@@ -39,27 +40,36 @@ try:
 except Exception:
     pass
 programs = os.path.join(folder("triton"), "backends", "nvidia", "bin")
+found = [name for name in MODULES if folder(name)]
 names = ["ptxas", "ptxas-blackwell"]
 ptxas = [os.path.join(programs, name) for name in names if os.path.isfile(os.path.join(programs, name))]
 version = ".".join(map(str, sys.version_info[:3]))
 print()
-print(json.dumps({"versions": versions, "cuda": cuda, "ptxas": ptxas, "python": version}))
+print(json.dumps({"versions": versions, "cuda": cuda, "ptxas": ptxas, "python": version, "found": found}))
 """
 
 
 class Installed(Record):
-    """What a Python has: `versions` by fact name (None: it could not be asked), PyTorch's CUDA, Triton's assemblers."""
+    """What a Python has.
+
+    Attributes:
+        versions: by fact name; None where it could not be asked, and then the rest is not known either.
+        torch_cuda: the CUDA of its PyTorch; `ptxas` the assemblers of its Triton; `missing` modules.
+    """
 
     versions: dict[str, str] | None = None
     torch_cuda: str | None = None
     ptxas: tuple[str, ...] | None = None
+    missing: tuple[str, ...] | None = None
     gaps: tuple[str, ...] = ()
 
 
-def ask(python: str, packages: Mapping[str, Sequence[str]], env: Mapping[str, str], cwd: str) -> Installed:
-    """Return what an interpreter has of some packages (fact name → names of distributions), in `cwd` with `env`."""
+def ask(python: str, known: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Installed:
+    """Return what an interpreter, run in `cwd` with `env`, has of the packages and modules that `known` lists."""
+    packages: Mapping[str, Sequence[str]] = known["packages"]
+    modules: Sequence[str] = known["modules"]
     names = [name for several in packages.values() for name in several]
-    answer, why = _run([python, "-c", _QUESTION, *names], env, cwd)
+    answer, why = _run([python, "-c", _QUESTION, " ".join(modules), *names], env, cwd)
     try:
         told: dict[str, Any] = json.loads(answer.strip().rpartition("\n")[2]) if answer else {}
         versions = dict(told["versions"])
@@ -69,7 +79,9 @@ def ask(python: str, packages: Mapping[str, Sequence[str]], env: Mapping[str, st
     for fact, several in packages.items():
         version = next((versions[name] for name in several if name in versions), None)
         found |= {fact: str(version)} if version else {}
-    return Installed(found, told["cuda"], tuple(told["ptxas"]))
+    return Installed(
+        found, told["cuda"], tuple(told["ptxas"]), tuple(name for name in modules if name not in told["found"])
+    )
 
 
 def nvccs(env: Mapping[str, str], cwd: str) -> Iterator[Compiler]:

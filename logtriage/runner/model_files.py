@@ -38,7 +38,7 @@ def find(name: str, revision: str | None, hub: Mapping[str, Any], env: Mapping[s
     path = os.path.join(cwd, expanded(name, env))
     if os.path.exists(path):
         return path, ""
-    if not _HUB_ID.fullmatch(name) or name.startswith("."):
+    if not is_of_hub(name):
         return path, ""
     cache = _hub_folder(hub, env)
     folder = os.path.join(cache, f"models--{name.replace('/', '--')}")
@@ -51,6 +51,11 @@ def find(name: str, revision: str | None, hub: Mapping[str, Any], env: Mapping[s
     if os.path.isdir(snapshot):
         return snapshot, ""
     return "", f"The model {name} is not in {cache}: it would be downloaded first, and its sizes are not known."
+
+
+def is_of_hub(name: str) -> bool:
+    """Return whether a name may be that of a model of the hub, and not of a folder."""
+    return bool(_HUB_ID.fullmatch(name)) and not name.startswith(".")
 
 
 def is_offline(env: Mapping[str, str]) -> str | None:

@@ -30,7 +30,7 @@ class Target(Record):
 
     Attributes:
         where: `HERE`, `CONTAINER` or `ELSEWHERE`; `by` the program that takes it there.
-        python: the interpreter, or None, and then `why` it is not known.
+        python: the interpreter, or None, and then `why` it is not known; `missing` a program that is not there.
         env: all variables that the command sees, as far as they are set here or in the command.
         own_network: whether ports of the command are not those of this machine.
     """
@@ -41,6 +41,7 @@ class Target(Record):
     env: dict[str, str]
     python: str | None
     why: str
+    missing: str | None
     own_network: bool
 
 
@@ -54,16 +55,16 @@ def find(launch: Launch, known: Mapping[str, Any], environ: Mapping[str, str], c
         where = ELSEWHERE
     elif (by := _one_of(known["containers"], wrapper)) is not None:
         where = CONTAINER
-    python, why = None, f"it is the one that {by} finds"
+    python, why, missing = None, f"it is the one that {by} finds", None
     if where == HERE:
         env["PATH"] = os.pathsep.join([*_activated(wrapper, folder), env.get("PATH", os.defpath)])
-        python, why = _python(launch, known, env, folder)
+        python, why, missing = _python(launch, known, env, folder)
     hosts = {"--network=host", "--net=host"}
     shares = bool(hosts & set(wrapper)) or any(
         word in ("--network", "--net") and after == "host" for word, after in pairwise(wrapper)
     )
     own_network = where == ELSEWHERE or (by in ("docker", "podman", "nerdctl") and not shares)
-    return Target(where, by, folder, env, python, why, own_network)
+    return Target(where, by, folder, env, python, why, missing, own_network)
 
 
 def _one_of(programs: Sequence[Mapping[str, Any]], words: Sequence[str]) -> str | None:
@@ -102,19 +103,23 @@ def _activated(wrapper: Sequence[str], folder: str) -> list[str]:
     ][::-1]
 
 
-def _python(launch: Launch, known: Mapping[str, Any], env: Mapping[str, str], folder: str) -> tuple[str | None, str]:
-    """The interpreter that the command runs, or None and why it is not known."""
+def _python(
+    launch: Launch, known: Mapping[str, Any], env: Mapping[str, str], folder: str
+) -> tuple[str | None, str, str | None]:
+    """The interpreter that the command runs, or None, why it is not known, and what is not there."""
     words = [expanded(word, env) for word in launch.command or ()]
     if not words:
-        return None, "no command of a server is known"
+        return None, "no command of a server is known", None
     if (by := _one_of(known["own_python"], [*launch.wrapper, *words[:2]])) is not None:
-        return None, f"it is the one that {by} chooses"
+        return None, f"it is the one that {by} chooses", None
+    if "$" in words[0]:
+        return None, f"{words[0]} stands for it", None
     found = shutil.which(os.path.join(folder, words[0]) if "/" in words[0] else words[0], path=env["PATH"])
     if found is None:
-        return None, f"{words[0]} is not found on PATH"
+        return None, f"{words[0]} is not found on PATH", words[0]
     if _PYTHON.fullmatch(os.path.basename(found)) or _PYTHON.fullmatch(os.path.basename(words[0])):
-        return found, ""
-    return _of_script(found, env)
+        return found, "", None
+    return (*_of_script(found, env), None)
 
 
 def _of_script(path: str, env: Mapping[str, str]) -> tuple[str | None, str]:
