@@ -43,7 +43,7 @@ def report_on_growing(log: growing.GrowingLog, notes: Sequence[str], rules: Rule
 def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
     finding, answered = _answers(options)
-    pasted = None if options.responses else _pasted_answer(reading, rules)
+    pasted = None if options.responses or options.finding else _pasted_answer(reading, rules)
     judged, notes = judging.judge(reading, rules, options, pasted[1] if pasted else finding)
     if pasted and judged.verdict.decided_by == "response":
         line = reading.lines[pasted[0]]
@@ -89,8 +89,8 @@ def _title(verdict: Verdict, rules: RuleSet) -> str:
 
 def _answers(options: Options) -> tuple[Finding | None, list[str]]:
     """What is wrong with the answers of the server that were given, and notes on those that tell nothing."""
-    if not options.responses:
-        return None, []
+    if options.finding or not options.responses:
+        return options.finding, []
     from logtriage import answers  # most logs come without answers
 
     names = [*options.response_names, *(f"response {n}" for n in range(1, len(options.responses) + 1))]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from logtriage.answers import Finding
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit, RuleSet
     from logtriage.intake import growing
@@ -35,6 +36,7 @@ class Options(Record):
         facts: facts that the log lacks or has wrong, such as ``{"sm": 120, "server_version": "0.5.9"}``.
         responses: bodies of the server's answers, as bytes.
         response_names: their names, as notes are to show them.
+        finding: what is wrong with the answers, where the caller has judged them (several together show more than one).
         exit_code: exit code of the launch; negative for a signal.
         kernel_logs: further inputs that hold the kernel's log of the same time.
         also: numbers of lines to keep whatever they hold (counted in every log).
@@ -46,6 +48,7 @@ class Options(Record):
     facts: Mapping[str, Any] = {}
     responses: Sequence[bytes] = ()
     response_names: Sequence[str] = ()
+    finding: Finding | None = None
     exit_code: int | None = None
     kernel_logs: Sequence[Any] = ()
     also: Sequence[int] = ()

@@ -18,6 +18,7 @@ COMMANDS = {
     "analyze": ("analyze", "Say what went wrong first in the log of an SGLang launch."),
     "next": ("next", "Print the next command to try after a failed launch."),
     "preflight": ("preflight", "Say what will fail before a command is launched."),
+    "smoke": ("smoke", "Ask a running server known questions: do its answers make sense?"),
     "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
     "rules": ("rules", "List, lint and test the rules."),
     "evaluate": ("evaluate", "Compare the verdicts on a corpus with those that stand beside its logs."),

@@ -22,6 +22,7 @@ from logtriage.engine.schema import (
 from logtriage.engine.schema_knowledge import FlagFile, KernelFile
 from logtriage.engine.schema_preflight import PreflightFile
 from logtriage.engine.schema_server import ServerLog
+from logtriage.engine.schema_smoke import PromptFile
 from logtriage.engine.yaml_source import Document
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class RuleSource:
             "servers/sglang/flags.yaml": self._read_flags,
             "servers/sglang/kernels.yaml": self._read_kernels,
             "servers/sglang/preflight.yaml": self._read_preflight,
+            "servers/sglang/smoke.yaml": self._read_smoke,
         }
         for path in sorted(folder.rglob("*.yaml")):
             name = path.relative_to(folder).as_posix()
@@ -119,6 +121,9 @@ class RuleSource:
 
     def _read_preflight(self, document: Document) -> None:
         self.preflight = self._validate(document, PreflightFile) or self.preflight
+
+    def _read_smoke(self, document: Document) -> None:
+        self._validate(document, PromptFile)  # read by the smoke test itself, no part of the compiled rules
 
     def _validate(self, document: Document, model: type[Model]) -> Model | None:
         self.faults += document.faults
