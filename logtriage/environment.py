@@ -55,6 +55,7 @@ class Model(Record):
         block: height and width of the blocks that share a scale, if the files tell.
         weight_bytes: of all tensors together, from the headers of the safetensors files.
         faults: why it cannot be loaded; `weight_faults` likewise, unless no weights are loaded.
+        remote_code: whether it brings Python code of its own.
     """
 
     path: str
@@ -66,6 +67,7 @@ class Model(Record):
     weight_bytes: int | None = None
     faults: tuple[str, ...] = ()
     weight_faults: tuple[str, ...] = ()
+    remote_code: bool = False
 
 
 class PortUse(Record):
@@ -103,6 +105,8 @@ class Environment(Record):
         python: the interpreter that the command would run; `packages` its versions by fact name.
         missing: packages without which nothing starts, and which it does not find; None where it was not asked.
         torch_cuda: the CUDA that its PyTorch was built for.
+        proxy: the variable that sends requests to the server's own address through a proxy, if one does.
+        absent: flags whose value is a path that does not exist, with the path.
         shm: bytes free in ``/dev/shm``; `open_files` the hard limit of open files.
         platform: ``cuda``, ``rocm``, …
         gaps: what could not be found out, and why.
@@ -119,6 +123,8 @@ class Environment(Record):
     packages: dict[str, str] | None = None
     missing: tuple[str, ...] | None = None
     torch_cuda: str | None = None
+    proxy: str | None = None
+    absent: tuple[tuple[str, str], ...] = ()
     model: Model | None = None
     ports: tuple[PortUse, ...] = ()
     spaces: tuple[Space, ...] = ()

@@ -22,7 +22,8 @@ _ENVIRONMENT = (
     "sm", "driver", "toolkit", "server_version", "flashinfer", "sgl_kernel", "torch", "model", "quantization",
 )  # fmt: skip
 _LIKELY = 0.5
-_SM100 = frozenset({100, 103, 110})
+SM100 = frozenset({100, 103, 110})
+"""Compute capabilities of the family that the word `sm100` stands for."""
 
 
 class Exclusion(Record):
@@ -168,7 +169,7 @@ def why_dead(flag: str, value: str | None, servers: Servers, setting: Setting) -
     if not status.is_dead or setting.sm is None:
         return None
     only = {sm for name in servers.kernels(flag, value, setting) for sm in servers.library(name).get("only", ())}
-    label = "sm100-only-kernel" if only and only <= _SM100 else "arch-unsupported-kernel"
+    label = "sm100-only-kernel" if only and only <= SM100 else "arch-unsupported-kernel"
     label = "degenerate-output" if status.status == "garbage" else label
     verb = "known to give garbage" if status.status == "garbage" else "refused"
     note = f" ({status.note})" if status.note else ""

@@ -76,7 +76,10 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         },
         "wrappers": source.wrappers.compiled(),
         "flags": source.flags.model_dump(include=_LAUNCH),
-        "server": {**_server(source.flags, source.kernels), "preflight": source.preflight.model_dump(mode="json")},
+        "server": {
+            **_server(source.flags, source.kernels),
+            "preflight": source.preflight.model_dump(mode="json", by_alias=True),
+        },
         "secrets": [
             kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)
             for kind in source.secrets

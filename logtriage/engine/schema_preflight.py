@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from logtriage.engine.schema import KebabCase, Strict, Text
+from logtriage.engine.schema import Condition, KebabCase, Strict, Text
 from logtriage.engine.schema_knowledge import Versions  # noqa: TC001 - pydantic looks it up
 
 
@@ -66,12 +66,23 @@ class Quantization(Strict):
     value: Text
 
 
-class MinimumSm(Strict):
-    """The lowest compute capability, times ten, that values of ``--quantization`` start on."""
+class Demand(Strict):
+    """Values of a flag that start on some GPUs only, by compute capability times ten."""
 
-    quantization: list[Text] = Field(min_length=1)
+    flag: Text
+    values: list[Text] = Field(min_length=1)
     versions: Versions = ""
-    sm: int
+    sm: Condition
+    source: Text
+
+
+class ModuleFor(Strict):
+    """Values of a flag that need a Python module, and the package that brings it."""
+
+    flag: Text
+    values: list[Text] = Field(min_length=1)
+    module: Text
+    package: Text
 
 
 class Limits(Strict):
@@ -95,10 +106,14 @@ class PreflightFile(Strict):
     caches: list[Cache]
     hub: Hub
     config: dict[str, list[Text]]
+    position_scales: list[Text]
     nested: list[Text]
     quantizations: list[Quantization]
-    minimum_sm: list[MinimumSm]
-    minimum_sm_source: Text
+    demands: list[Demand]
+    whole_numbers: list[Text]
+    json_: list[Text] = Field(alias="json")
+    paths: list[Text]
+    modules_for: list[ModuleFor]
     compiler_since: dict[Sm, Release]
     compiler_source: Text
     flashinfer_since: dict[Sm, Release]

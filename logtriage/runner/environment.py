@@ -55,8 +55,8 @@ def probe(
         "ports": lambda: _ports(launch, goal, rules),
     }
     if goal.where == HERE:
-        jobs["installed packages"] = lambda: _installed(goal, known)
-        jobs["limits of this machine"] = lambda: _host(goal, known)
+        jobs["installed packages"] = lambda: _installed(launch, goal, known)
+        jobs["limits of this machine"] = lambda: _host(launch, goal, known)
     found = _within(limit_s, jobs)
     gaps = found.pop("gaps")
     if goal.where == CONTAINER:
@@ -91,11 +91,14 @@ def _gpus(goal: Target) -> dict[str, Any]:
             "driver_cuda": found.driver_cuda, "gaps": found.gaps}  # fmt: skip
 
 
-def _installed(goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
+def _installed(launch: Launch, goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
     gap = f"The Python of the launch is not known: {goal.why}."
     found = installed.Installed(gaps=() if goal.missing else (gap,))
     if goal.python is not None:
-        found = installed.ask(goal.python, known, goal.env, goal.cwd)
+        flags = launch.flags
+        wanted = [item["module"] for item in known["modules_for"] if flags.get(item["flag"]) in item["values"]]
+        modules = [*known["modules"], *wanted]
+        found = installed.ask(goal.python, known["packages"], modules, goal.env, goal.cwd)
     return {
         "python": goal.python,
         "packages": found.versions,
@@ -134,8 +137,11 @@ def _ports(launch: Launch, goal: Target, rules: RuleSet) -> dict[str, Any]:
     return {"ports": tuple(host.ports(numbers if launch.command else ()))}
 
 
-def _host(goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spaces": tuple(host.spaces(known["caches"], goal.env)), "shm": host.shared_memory(),
+def _host(launch: Launch, goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
+    paths = [(flag, path) for flag in known["paths"] for path in launch.flags.get(flag, "").split()]
+    address = launch.flags.get("--host", "127.0.0.1")
+    return {"absent": tuple(host.absent(paths, goal.env, goal.cwd)), "proxy": host.proxy_for(address, goal.env),
+            "spaces": tuple(host.spaces(known["caches"], goal.env)), "shm": host.shared_memory(),
             "open_files": host.open_files()}  # fmt: skip
 
 

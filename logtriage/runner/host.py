@@ -84,6 +84,26 @@ def space(what: str, folder: str) -> Space | None:
         return None
 
 
+def absent(paths: Iterable[tuple[str, str]], env: Mapping[str, str], cwd: str) -> Iterator[tuple[str, str]]:
+    """Yield the flags whose path does not exist; a value that may be another name than that of a file is left out."""
+    for flag, text in paths:
+        path = expanded(text.partition("=")[2] or text, env)
+        if path.startswith(("/", "./", "../")) and not os.path.exists(os.path.join(cwd, path)):
+            yield flag, path
+
+
+def proxy_for(address: str, env: Mapping[str, str]) -> str | None:
+    """Return the variable that sends requests to an address through a proxy, or None: the server asks itself first."""
+    import urllib.request
+
+    name = next((name for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY") if env.get(name)), None)
+    exempt = env.get("no_proxy") or env.get("NO_PROXY") or ""
+    own = "127.0.0.1" if address in ("0.0.0.0", "::", "") else address  # noqa: S104 - compared, not bound
+    if name is None or urllib.request.proxy_bypass_environment(own, {"no": exempt}):  # type: ignore[attr-defined]
+        return None
+    return name
+
+
 def shared_memory() -> int | None:
     """Return the bytes free in /dev/shm, or None where there is none."""
     try:

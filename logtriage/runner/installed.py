@@ -64,10 +64,14 @@ class Installed(Record):
     gaps: tuple[str, ...] = ()
 
 
-def ask(python: str, known: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> Installed:
-    """Return what an interpreter, run in `cwd` with `env`, has of the packages and modules that `known` lists."""
-    packages: Mapping[str, Sequence[str]] = known["packages"]
-    modules: Sequence[str] = known["modules"]
+def ask(
+    python: str, packages: Mapping[str, Sequence[str]], modules: Sequence[str], env: Mapping[str, str], cwd: str
+) -> Installed:
+    """Return what an interpreter, run in `cwd` with `env`, has.
+
+    `packages` maps names of facts to distributions that tell the version, the first that is there; `modules` are looked
+    for and not imported.
+    """
     names = [name for several in packages.values() for name in several]
     answer, why = _run([python, "-c", _QUESTION, " ".join(modules), *names], env, cwd)
     try:

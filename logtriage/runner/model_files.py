@@ -101,6 +101,7 @@ def read(path: str, known: Mapping[str, Any]) -> Model:
         block=block,
         weight_bytes=weights,
         weight_faults=tuple(faults),
+        remote_code=bool(config.get("auto_map")),
     )
 
 
@@ -113,6 +114,9 @@ def _sizes(config: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, int
         value = next((value for value in values if isinstance(value, int) and not isinstance(value, bool)), None)
         if value is not None:
             found[size] = value
+    scales = [source.get(name) for source in (inner, config) for name in known["position_scales"]]
+    if any(isinstance(scale, dict) and scale.get("factor") for scale in scales):
+        found.pop("context", None)  # it is larger then, by rules of each kind of scale
     return found
 
 

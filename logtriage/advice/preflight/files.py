@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logtriage.advice.preflight.finding import FAILS, OK, RISK, Finding
-from logtriage.engine.conditions import in_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +18,8 @@ _MOST = 5
 
 def check(question: Question) -> Iterator[Finding]:
     """Yield what is wrong with the files of the model, and with the quantization and context that are asked of it."""
+    for flag, path in question.environment.absent:
+        yield Finding("path", FAILS, f"{flag} {path} does not exist", flag=flag, value=path, label="model-load")
     model = question.model
     if model is not None:
         weightless = question.flag("--load-format") == "dummy"
@@ -27,24 +28,12 @@ def check(question: Question) -> Iterator[Finding]:
             yield Finding("model-files", FAILS, fault, flag="--model-path", label="model-load")
         if len(faults) > _MOST:
             yield Finding("model-files", FAILS, f"and {len(faults) - _MOST} more files like these", label="model-load")
+        if model.remote_code and not question.is_on("--trust-remote-code"):
+            what = "The model brings its own code, and --trust-remote-code is not given"
+            why = "SGLang refuses that for models that it does not know itself"
+            yield Finding("remote-code", RISK, what, why=why, flag="--trust-remote-code", label="unsupported-config")
         yield from _agreement(question)
         yield from _context(question)
-    yield from _minimum(question)
-
-
-def _minimum(question: Question) -> Iterator[Finding]:
-    """The lowest compute capability that SGLang lets a quantization start on."""
-    value = question.launch.facts.get("quantization")
-    for item in question.known["minimum_sm"]:
-        if value not in item["quantization"]:
-            continue
-        if item["versions"] and (question.version is None or not in_range(question.version, item["versions"])):
-            continue
-        for sm in question.sms:
-            if sm < item["sm"]:
-                what = f"--quantization {value} takes SM{item['sm']} or later, and this GPU is SM{sm}"
-                yield Finding("quantization-gpu", FAILS, what, source=question.known["minimum_sm_source"],
-                              flag="--quantization", value=value, label="arch-unsupported-kernel")  # fmt: skip
 
 
 def _agreement(question: Question) -> Iterator[Finding]:

@@ -23,6 +23,9 @@ def check(question: Question) -> Iterator[Finding]:
     """Yield what of the machine stands in the way."""
     for port in question.environment.ports:
         yield _port(port)
+    if (variable := question.environment.proxy) is not None:
+        what = f"{variable} sends the server's requests to itself through a proxy: set no_proxy=localhost,127.0.0.1"
+        yield Finding("proxy", RISK, what, source="sglang#7341, sglang#9814", flag=variable, label="warmup-failure")
     yield from _room(question)
     yield from _shared_memory(question)
     yield from _container(question)

@@ -48,9 +48,11 @@ def _needs(question: Question) -> dict[str, str]:
 
 def _packages(question: Question) -> Iterator[Finding]:
     missing = question.environment.missing
+    wanted = {item["module"]: f" (package {item['package']}), which {item['flag']} {question.flag(item['flag'])} needs"
+              for item in question.known["modules_for"] if question.flag(item["flag"]) in item["values"]}  # fmt: skip
     for name in missing or ():
         python = question.environment.python
-        what = f"{python} has no {name}" if python else f"{name} is not found on PATH"
+        what = f"{python} has no {name}{wanted.get(name, '')}" if python else f"{name} is not found on PATH"
         yield Finding("package", FAILS, what, label="missing-dependency")
     packages = question.environment.packages
     if packages and missing == ():
