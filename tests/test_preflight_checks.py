@@ -225,8 +225,9 @@ def test_quantization_of_the_command_and_of_the_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "sm", "fails"), [("0.5.12", 90, True), ("0.5.14", 90, False), ("0.5.14", 75, True), ("0.5.9", 120, False)]
-)  # fmt: skip
+    ("version", "sm", "fails"),
+    [("0.5.12", 90, True), ("0.5.14", 90, False), ("0.5.14", 75, True), ("0.5.9", 120, False)],
+)
 def test_quantization_starts_on_some_gpus_only(version: str, sm: int, fails: bool) -> None:
     """NVFP4 takes SM100 up to 0.5.12 and SM80 from 0.5.14 on."""
     outlook = look(launch("--quantization modelopt_fp4"), machine(sm, 1), version=version)
@@ -254,6 +255,7 @@ def nvcc(version: str | None, where: str = "CUDA_HOME", path: str = "/opt/cuda/b
     return Compiler(where, path, version)
 
 
+TWO = (Compiler("Triton's package", "/t/ptxas", "12.8"), Compiler("Triton's package", "/t/ptxas-blackwell", "12.9"))
 PACKAGES = {"server_version": "0.5.9", "torch": "2.9.1", "flashinfer": "0.6.6", "flashinfer_cubin": "0.6.6"}
 FLAGS = launch("--quantization modelopt_fp4", f"{MOE} flashinfer_cutlass")
 
@@ -275,8 +277,8 @@ FLAGS = launch("--quantization modelopt_fp4", f"{MOE} flashinfer_cutlass")
         (90, {"torch_cuda": "13.0", "driver": "570.1", "driver_cuda": "12.8"}, "driver", "will-fail", "driver 570.1"),
         (90, {"torch_cuda": "12.8", "driver": "550.1", "driver_cuda": "12.4"}, "driver", None, ""),
         (121, {"ptxas": (Compiler("Triton's package", "/t/ptxas", "12.8"),)}, "ptxas", "will-fail", "SM121"),
-        (103, {"ptxas": (Compiler("", "/t/ptxas", "12.8"), Compiler("", "/t/ptxas-blackwell", "12.9"))}, "ptxas", None, ""),
-        (90, {"ptxas": (Compiler("", "/t/ptxas", "12.8"), Compiler("", "/t/ptxas-blackwell", "12.9"))}, "ptxas", None, ""),
+        (103, {"ptxas": TWO}, "ptxas", None, ""),
+        (90, {"ptxas": TWO}, "ptxas", None, ""),
         (120, {"missing": ("sglang",), "python": "/usr/bin/python3"}, "package", "will-fail", "has no sglang"),
         (120, {"missing": ("python3",)}, "package", "will-fail", "python3 is not found on PATH"),
     ],
@@ -322,7 +324,7 @@ def test_cubins_that_are_downloaded() -> None:
 
 
 def test_ports() -> None:
-    """A port that is taken, with who holds it and one that is free; an address of another machine; a privileged port."""
+    """A port that is taken, who holds it and one that is free; an address of another machine; one for root."""
     taken = PortUse("--port", "127.0.0.1", 30000, "taken", 4711, "nginx", 30001)
     outlook = look(launch(), machine(90, 1, ports=(taken,)))
     [item] = [item for item in outlook.findings if item.check == "port"]
@@ -335,7 +337,7 @@ def test_ports() -> None:
 
 
 def test_room_limits_and_shared_memory() -> None:
-    """Little room for kernels, a folder that cannot be written, few open files, and little shared memory for two ranks."""
+    """Little room for kernels, a folder that cannot be written, few open files, little shared memory for two ranks."""
     caches = [cache["what"] for cache in KNOWN["caches"]]
     spaces = (Space(caches[0], "/c", GIB, writable=True), Space(caches[1], "/t", 99 * GIB, writable=False))
     environment = machine(90, 2, spaces=spaces, open_files=1024, shm=64 << 20)
