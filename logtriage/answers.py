@@ -34,7 +34,9 @@ _BASE64 = re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*[a-z])(?=[\w+/
 _STRUCTURED = re.compile(
     r"""\s*(?:[{}\[\]"'|<`#@/]|[-*+\u2022]\s|\(?\w{1,4}[.):]\s|(?:def|class|return|import|from|for|if|else|while)\b)"""
     r"""|.*(?:[;{}(\[,:|]|\s=\s.*)\s*\Z"""
+    r"""|[\W\d_]+\Z|[\w.:/-]*\d[\w.:/-]*\s*\Z"""  # rows of a matrix; paths, addresses and other ids
 )
+_CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
 _CUT_BODY = re.compile(r'[{\[].*"(?:choices|meta_info|output_ids)"', re.DOTALL)
 
 
@@ -165,7 +167,7 @@ def _lowest(values: Iterable[Any]) -> float | None:
 
 def _findings(answer: Answer) -> Iterable[Finding]:
     yield from chain(_of_logprobs(answer), _of_tokens(answer))
-    text = answer.text.strip().rstrip("\ufffd")
+    text = _CUT_CHARACTER.sub("", answer.text.strip())
     blank = max(len(answer.token_ids), len(answer.logprobs), len(answer.text))
     if not text and blank >= CHARACTER_RUN:
         yield Finding("empty", f"{blank} tokens or blanks, and no text", 0.6)
@@ -227,7 +229,8 @@ def _of_loops(text: str) -> Iterable[Finding]:
 
 def _repeats(window: str) -> tuple[str, str] | None:
     """How a window repeats itself: the kind and the numbers."""
-    raw = window.encode("utf-8", "replace")
+    numbers = {char: number for number, char in enumerate(dict.fromkeys(window))}
+    raw = bytes(numbers[char] % 256 for char in window)  # in UTF-8 the letters of many scripts share most of their bytes
     ratio, limit = len(raw) / len(zlib.compress(raw)), math.inf
     for (short, low), (long, high) in pairwise(ZLIB_LIMITS):
         if short <= len(window) <= long:

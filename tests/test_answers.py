@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage.answers import Answer, Finding, judge, read_response
@@ -290,6 +290,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON | st.binary(max_size=200) | st.text(max_size=200))
 def test_nothing_raises(value: object) -> None:
     """Whatever a file holds, reading and judging it ends in findings or in none."""

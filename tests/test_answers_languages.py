@@ -1,0 +1,48 @@
+"""Sane answers in many languages and formats, cut at any length, are no garbage; loops in any script are."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from logtriage.answers import Answer, judge
+from tests.conftest import ROOT
+
+SANE: dict[str, str] = yaml.safe_load((ROOT / "tests" / "sane_answers.yaml").read_text(encoding="utf-8"))
+SENTENCES = {
+    "english": "I do not know where the lamp is, but I will look for it. ",
+    "chinese": "我不知道这个问题的答案是什么。",
+    "japanese": "すみません、その質問の答えはわかりません。",
+    "korean": "죄송하지만 그 질문에는 답할 수 없습니다. ",
+    "arabic": "لا أعرف الجواب عن هذا السؤال يا صديقي. ",
+    "russian": "Извините, я не знаю ответа на этот вопрос. ",
+    "hindi": "माफ़ कीजिए, मुझे इस सवाल का जवाब नहीं पता। ",
+    "thai": "ขอโทษครับ ผมไม่ทราบคำตอบของคำถามนี้ ",
+    "code": "x = x + 1\n",
+    "json": '{"city": "Paris"}\n',
+}
+
+
+@pytest.mark.parametrize("name", SANE)
+def test_sane_answers_at_any_length(name: str) -> None:
+    """Prose, refusals, thoughts, code, data, lists and counting, whole or cut by max_tokens."""
+    text = SANE[name]
+    assert [judge([Answer(text[:length])]) for length in (80, 120, 150, 200, 300, 450, 600, len(text))] == [None] * 8
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_loops_in_any_script(name: str) -> None:
+    """The same sentence again and again, from the start or after sane text."""
+    loop = SENTENCES[name] * 20
+    for text in (loop, SANE["thai"] + loop, SANE["zh-poem"] + loop):
+        finding = judge([Answer(text)])
+        assert finding is not None
+        assert finding.kind in ("loop", "late-loop", "low-diversity")
+
+
+def test_many_replacement_characters_at_the_end_are_no_cut_character() -> None:
+    """A cut leaves three at most."""
+    assert judge([Answer("The capital " + "\ufffd" * 3)]) is None
+    finding = judge([Answer("The capital " + "\ufffd" * 12)])
+    assert finding is not None
+    assert finding.kind == "not-text"
