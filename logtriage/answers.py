@@ -230,7 +230,7 @@ def _of_loops(text: str) -> Iterable[Finding]:
 def _repeats(window: str) -> tuple[str, str] | None:
     """How a window repeats itself: the kind and the numbers."""
     numbers = {char: number for number, char in enumerate(dict.fromkeys(window))}
-    raw = bytes(numbers[char] % 256 for char in window)  # in UTF-8 the letters of many scripts share most of their bytes
+    raw = bytes(numbers[char] % 256 for char in window)  # UTF-8 repeats most bytes of many scripts
     ratio, limit = len(raw) / len(zlib.compress(raw)), math.inf
     for (short, low), (long, high) in pairwise(ZLIB_LIMITS):
         if short <= len(window) <= long:
