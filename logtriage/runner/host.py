@@ -69,7 +69,7 @@ def spaces(caches: Iterable[Mapping[str, Any]], env: Mapping[str, str]) -> Itera
     for cache in caches:
         given = env.get(cache["variable"])
         folder = os.path.join(expanded(given, env), cache["below"]) if given else os.path.join(home, cache["home"])
-        if (found := space(cache["what"], folder)) is not None:
+        if (found := space(cache["what"], os.path.normpath(folder))) is not None:
             yield found
 
 

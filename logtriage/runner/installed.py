@@ -128,4 +128,5 @@ def _run(words: Sequence[str], env: Mapping[str, str], cwd: str) -> tuple[str, s
     except OSError as error:
         return "", error.strerror or str(error)
     last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    return done.stdout.decode("utf-8", "replace"), last[:200] or f"exit code {done.returncode}"
+    ended = f"exit code {done.returncode}" if done.returncode else ""
+    return done.stdout.decode("utf-8", "replace"), last[:200] or ended

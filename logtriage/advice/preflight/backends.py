@@ -52,11 +52,12 @@ def in_use(question: Question) -> list[str]:
 
 
 def alternatives(question: Question, setting: Setting, flag: str, value: str | None) -> Iterator[Candidate]:
-    """Yield the values that may work in a setting in place of one, the best first."""
+    """Yield the values that may work in a setting in place of one, the best first; none that may be the same code."""
     servers = question.servers
+    same = servers.equivalent(flag, value, setting) if value else frozenset()
     now = servers.kernels(flag, value, setting)
     for candidate in servers.candidates(flag, setting, servers.model_of(flag, value)):
-        if candidate.value != value and now != {candidate.kernels}:
+        if candidate.value not in same and now != {candidate.kernels}:
             yield candidate
 
 
