@@ -134,3 +134,18 @@ def test_a_fact_of_the_caller_beats_the_log(rules: RuleSet) -> None:
         for facts in ({"sm": 120}, {"sm": 90}, {})
     ]
     assert labels == ["cuda-toolkit-mismatch", "arch-unsupported-kernel", "unknown"]
+
+
+def test_a_harmless_record_does_not_hide_the_traceback_below_it(rules: RuleSet) -> None:
+    """A parent's traceback has no time stamp and follows whatever record came before; it stays a failure."""
+    rows = [
+        ARGS,
+        "[2026-01-01 10:00:01] Attention backend not explicitly specified. Use fa3 backend by default.",
+        "Traceback (most recent call last):",
+        '  File "/a/sglang/launch_server.py", line 3, in <module>',
+        "Exception: the moon is in the wrong phase",
+    ]
+    report = judge(rules, *rows)
+    assert (report.label, report.verdict.outcome) == ("unknown", "failed")
+    assert report.root is not None
+    assert report.lines[report.root.line].text == rows[-1]

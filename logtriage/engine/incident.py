@@ -214,7 +214,7 @@ def _troubles(evidence: Evidence, lives: Lives) -> Iterator[int]:
 
     A traceback that the server survived (it became ready, or answered requests afterwards) is no trouble.
     """
-    known = {m.event for m in evidence.matches if m.strength in ("decisive", "harmless", "outcome")}
+    known = {m.event for m in evidence.matches if m.strength in ("decisive", "outcome")}
     symptoms = [m for m in evidence.matches if m.strength == "symptom"]
     known |= {m.event for m in symptoms if m.label != "healthy" or m.rule.get("distributed")}
     teardown = [m for m in symptoms if m.label == "healthy" and not lives.after_stop(m)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from logtriage.engine.ruleset import RuleSet
 
+APART = ("reworded",)
+"""Folders of a corpus that only the classifier can know: no rule has their wording."""
 BANDS = (0.9, 0.7, 0.5, 0.0)
 """Lower ends of the bands of confidence, highest first."""
 
@@ -39,9 +41,10 @@ class Outcome(NamedTuple):
 def evaluate(corpus: Path, rules: RuleSet) -> list[Outcome]:
     """Analyze every log below a folder that has a ``case.yaml`` beside it.
 
-    Raises InputError if there is none.
+    Logs of a folder of APART count only if it is that folder that is asked for. Raises InputError if there is none.
     """
-    outcomes = [_one(path, rules) for path in sorted(corpus.rglob("case.yaml"))]
+    paths = sorted(path for path in corpus.rglob("case.yaml") if path.relative_to(corpus).parts[0] not in APART)
+    outcomes = [_one(path, rules) for path in paths]
     if not outcomes:
         raise InputError(f"{corpus}: holds no case.yaml")
     return outcomes
