@@ -24,6 +24,7 @@ class Judged(Record):
     incident: Incident
     root: RootCause | None
     launch: Launch
+    marks: tuple[tuple[int, str], ...]
 
 
 def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[Judged, list[str]]:
@@ -95,7 +96,7 @@ def _judge_launches(
         own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
     started = reading.launches.get(own_launch) or launch.nothing(options.facts)
     root = ladder.root_cause(found, decided, lines, events, started, rules)
-    return Judged(decided, found, root, started)
+    return Judged(decided, found, root, started, tuple((mark.line, mark.stage) for mark in evidence.marks))
 
 
 def _stage(root: Match | None, events: Sequence[Event], marks: Sequence[clock.Mark]) -> str | None:

@@ -66,6 +66,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         rules_digest=rules.digest,
         label_title=_title(judged.verdict, rules),
         secrets=tuple(rules.secrets),
+        marks=judged.marks,
         notes=(*reading.notes, *notes, *answered),
     )
 

@@ -281,7 +281,11 @@ class InputFile(Record):
 
 
 class Report(Record):
-    """Everything a report shows. Texts are not redacted yet: every output does that last."""
+    """Everything a report shows. Texts are not redacted yet: every output does that last.
+
+    Attributes:
+        marks: the index of each line that opens a stage of the judged launch, and that stage.
+    """
 
     files: tuple[InputFile, ...]
     lines: tuple[Line, ...]
@@ -296,6 +300,7 @@ class Report(Record):
     label_title: str
     secrets: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+    marks: tuple[tuple[int, str], ...] = ()
 
     @property
     def label(self) -> str:

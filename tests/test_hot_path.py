@@ -8,7 +8,10 @@ import sys
 
 from tests.conftest import ROOT
 
-HEAVY = ("pydantic", "yaml", "numpy", "sklearn", "rich", "dataclasses", "asyncio", "urllib.request", "http.client")
+HEAVY = (
+    "pydantic", "yaml", "numpy", "sklearn", "rich", "dataclasses", "asyncio", "urllib.request", "http.client",
+    "jinja2", "markupsafe", "xml.etree.ElementTree", "sqlite3", "httpx", "psutil",
+)  # fmt: skip
 
 
 def _imported(*words: str) -> list[str]:

@@ -33,6 +33,9 @@ def test_wheel_in_an_empty_environment(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert json.loads(done.stdout)["verdict"]["label"] == "unsupported-config"
     assert not cache.exists()
+    page = tmp_path / "report.html"
+    subprocess.run([str(binaries / "logtriage"), "analyze", str(LOG), "--output", str(page)], check=False, cwd=tmp_path)
+    assert "unsupported-config" in page.read_text(encoding="utf-8")
     listed = _run(str(binaries / "logtriage"), "rules", "lint")
     assert listed.endswith("0 faults\n")
 

@@ -10,20 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes, output
+from logtriage.cli import exit_codes, output, reports
 from logtriage.cli.after import SeveralAfter, attempts, read_bytes
-from logtriage.cli.options import RULES, SM, VERSION, check_logs, labels_of
+from logtriage.cli.options import RULES, SM, VERSION, check_logs, failures_of
 from logtriage.errors import InputError
-from logtriage.report import json_v1, plain
+from logtriage.report import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logtriage.engine.ruleset import RuleSet
-    from logtriage.records import Report
 
 EPILOG = """\b
 Examples:
   logtriage analyze run.log
   logtriage analyze run.log --format json | jq .verdict.label
+  logtriage analyze run.log --format github --format html=report.html
   kubectl logs my-pod | logtriage analyze -
   logtriage analyze run.log --follow --until failed
   logtriage analyze run.log --response answer.json --sm 120
@@ -34,9 +36,10 @@ Examples:
 
 @click.command("analyze", cls=SeveralAfter, epilog=EPILOG)
 @click.argument("logs", nargs=-1, required=True, metavar="LOG... [-- CMD...]")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="Form of the report.")  # fmt: skip
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the report to a file.")
+@click.option("--format", "formats", multiple=True, metavar="FORMAT[=FILE]",
+              help="text (default), json, github, junit, markdown, html; may be repeated, with files.")  # fmt: skip
+@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE",
+              help="Write the report to a file; without --format its suffix tells the form.")  # fmt: skip
 @click.option("--response", "responses", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
               help="An answer of the server (chat completion, /generate, or plain text); may be repeated.")  # fmt: skip
 @RULES
@@ -57,7 +60,11 @@ Examples:
 @click.option("--grace", type=click.FloatRange(0), default=2.0, show_default=True, metavar="SECONDS",
               help="Follow so much longer after a failure: other ranks still print.")  # fmt: skip
 @click.option("--separate", is_flag=True, help="The logs are of unrelated launches: one report for each.")
-@click.option("--fail-on", metavar="LABEL,...", help="Exit with 1 for these labels and with 0 for all others.")
+@click.option("--fail-on", metavar="NAME,...",
+              help="Exit with 1 for these labels or outcomes (failed, degenerate, unknown, incomplete; with --baseline "
+                   "also new) and with 0 for all others.")  # fmt: skip
+@click.option("--baseline", type=click.Path(dir_okay=False), metavar="FILE",
+              help="An earlier report in JSON: say whether this is the same failure or a new one.")  # fmt: skip
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict.")
 @click.option("--no-redact", is_flag=True, help="Leave secrets in the report.")
 @click.option("--verbose", "-v", is_flag=True, help="Show everything that only followed from the cause.")
@@ -74,9 +81,10 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     and the last of each kind are kept.
     """
     check_logs([*logs, *given["kernel_logs"]])
-    _keep_inputs([*logs, *given["kernel_logs"], *given["responses"], *given["after"]], given["output"])
+    targets = reports.targets(given["formats"], given["output"])
+    _keep_inputs([*logs, *given["kernel_logs"], *given["responses"], *given["after"]], targets)
     rules = pipeline.load_rules(rule_folders(given["folders"]))
-    given["fail_on"] = labels_of(given["fail_on"], rules.labels)
+    given["fail_on"] = failures_of(given["fail_on"], rules.labels, has_baseline=given["baseline"] is not None)
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
@@ -87,11 +95,11 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         pinned=given["pinned"],
     )
     options = options.replace(after=attempts(given, rules, options.facts))
+    taken = reports.Reports(targets, given, options.after)
     if given["follow"]:
-        return _follow(logs, rules, options, given)
+        return _follow(logs, rules, options, given, taken)
     groups = [(log,) for log in logs] if given["separate"] else [logs]
     codes = []
-    collected: list[str] = []
     for group in groups:
         try:
             report = pipeline.analyze(*group, rules=rules, options=options)
@@ -101,11 +109,8 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
             output.complain(plain.one_line(f"logtriage: {error}"))
             codes.append(exit_codes.USAGE)
             continue
-        if codes and given["format_"] == "text":
-            _put("\n", collected, given)
-        _show(report, collected, given)
-        codes.append(_exit_code(report.label, given))
-    _save(collected, given)
+        codes.append(taken.add(report))
+    taken.finish()
     return exit_codes.worst(codes)
 
 
@@ -119,22 +124,27 @@ def rule_folders(named: tuple[str, ...]) -> list[Any]:
     return [Path(folder) for folder in (*listed, *named)]
 
 
-def _follow(logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, given: dict[str, Any]) -> int:
+def _follow(
+    logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, given: dict[str, Any], taken: reports.Reports
+) -> int:
     from logtriage.cli.follow import follow
 
     if len(logs) != 1:
         raise click.UsageError("one LOG can be followed; name one")
     report, is_interrupted = follow(logs[0], rules, options, given)
-    collected: list[str] = []
-    _show(report, collected, given)
-    _save(collected, given)
-    return exit_codes.INTERRUPTED if is_interrupted else _exit_code(report.label, given)
+    code = taken.add(report)
+    taken.finish()
+    return exit_codes.INTERRUPTED if is_interrupted else code
 
 
-def _keep_inputs(inputs: list[str], path: str | None) -> None:
-    """Refuse to write the report over what it is made from."""
-    if path is None:
-        return
+def _keep_inputs(inputs: list[str], targets: Sequence[reports.Target]) -> None:
+    """Refuse to write a report over what it is made from."""
+    for target in targets:
+        if target.path is not None:
+            _keep_input(inputs, target.path)
+
+
+def _keep_input(inputs: list[str], path: str) -> None:
     try:
         target = os.stat(path)
     except (OSError, ValueError):  # it is made when the report is written
@@ -146,39 +156,3 @@ def _keep_inputs(inputs: list[str], path: str | None) -> None:
             continue
         if stat.S_ISREG(found.st_mode) and os.path.samestat(found, target):
             raise click.UsageError(f"--output {path} is one of the files that are read; name another one")
-
-
-def _show(report: Report, collected: list[str], given: dict[str, Any]) -> None:
-    """Print a report, or collect it where it goes to a file."""
-    data = json_v1.to_dict(report, redact=not given["no_redact"])
-    if given["format_"] == "json":
-        shown = json_v1.dumps(data, one_line=given["separate"])
-    else:
-        from logtriage.report import text
-
-        if given["output"] is None and sys.stdout is not None and sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-            output.guarded(lambda: text.print_coloured(data, sys.stdout, verbose=given["verbose"]))
-            return
-        shown = text.render(data, verbose=given["verbose"])
-    _put(shown, collected, given)
-
-
-def _put(shown: str, collected: list[str], given: dict[str, Any]) -> None:
-    if given["output"] is None:
-        output.write(shown)
-    else:
-        collected.append(shown)
-
-
-def _save(collected: list[str], given: dict[str, Any]) -> None:
-    """Write the file, if one is asked for: only when all was read."""
-    if given["output"] is not None:
-        output.to_file(given["output"], "".join(collected))
-
-
-def _exit_code(label: str, given: dict[str, Any]) -> int:
-    if given["exit_zero"]:
-        return exit_codes.HEALTHY
-    if given["fail_on"] is None:
-        return exit_codes.of_label(label)
-    return exit_codes.FAILED if label in given["fail_on"] else exit_codes.HEALTHY

@@ -57,14 +57,26 @@ RULES = click.option(
 )  # fmt: skip
 
 
-def labels_of(text: str | None, known: Any) -> list[str] | None:
-    """Return the labels in a comma-separated list; an unknown one is a usage error."""
+OUTCOMES = ("failed", "degenerate", "unknown", "incomplete", "healthy")
+
+
+def failures_of(text: str | None, known: Any, *, has_baseline: bool) -> list[str] | None:
+    """Return the labels and outcomes in a comma-separated list; an unknown one is a usage error.
+
+    `new` is one more where there is a baseline.
+    """
     if text is None:
         return None
-    for name in text.split(","):
-        if name not in known:
-            raise click.BadParameter(f"no label {name!r}; `logtriage rules list` shows them", param_hint="--fail-on")
-    return text.split(",")
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name == "new" and not has_baseline:
+            raise click.BadParameter("new needs a --baseline to compare with", param_hint="--fail-on")
+        if name not in known and name not in OUTCOMES and name != "new":
+            raise click.BadParameter(
+                f"no label {name!r}; `logtriage rules list` shows them. Outcomes ({', '.join(OUTCOMES)}) will do, too",
+                param_hint="--fail-on",
+            )
+    return names
 
 
 def log_and_line(text: str) -> tuple[str, int | None]:

@@ -25,7 +25,8 @@ def complain(message: str) -> None:
     """Print a message on standard error; where that cannot be written either, nothing can be done."""
     try:
         if sys.stderr is not None:
-            sys.stderr.write(plain.lines(message) + "\n")
+            shown = plain.lines(message)
+            sys.stderr.write((plain.in_job(shown) if _in_job() else shown) + "\n")
             sys.stderr.flush()
     except (OSError, ValueError):
         _drop(sys.stderr)
@@ -33,6 +34,12 @@ def complain(message: str) -> None:
 
 def write(text: str) -> None:
     """Write text that is harmless already on standard output. Raises TriageError where that is not possible."""
+    shown = plain.in_job(text) if _in_job() else text
+    guarded(lambda: sys.stdout.write(shown))
+
+
+def job_command(text: str) -> None:
+    """Write a command for the CI system that runs this. Raises TriageError where that is not possible."""
     guarded(lambda: sys.stdout.write(text))
 
 
@@ -42,10 +49,10 @@ def finish() -> None:
         guarded(sys.stdout.flush)
 
 
-def to_file(path: str, text: str) -> None:
+def to_file(path: str, text: str, *, append: bool = False) -> None:
     """Write a report to a file. Raises TriageError."""
     try:
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
+        with open(path, "a" if append else "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
     except (OSError, ValueError) as error:
         raise TriageError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
@@ -68,6 +75,11 @@ def drop() -> None:
     """Let go of what is still held for standard output."""
     if sys.stdout is not None:
         _drop(sys.stdout)
+
+
+def _in_job() -> bool:
+    """Whether a CI system may read commands from what is printed."""
+    return any(os.environ.get(name) for name in ("CI", "GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION"))
 
 
 def _drop(stream: TextIO) -> None:

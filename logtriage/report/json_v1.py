@@ -13,7 +13,7 @@ from logtriage.report import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from logtriage.records import Advice, Explained, Launch, Line, Match, Report
+    from logtriage.records import Advice, Attempt, Explained, Launch, Line, Match, Report
 
 SCHEMA = "logtriage/report/v1"
 
@@ -24,8 +24,13 @@ _FRAMES = 3
 _LIBRARIES = ("flashinfer", "sgl_kernel", "torch", "triton", "transformers", "python")
 
 
-def to_dict(report: Report, *, redact: bool = True) -> dict[str, Any]:
-    """Return the report as JSON-like data; `redact=False` leaves secrets in."""
+def to_dict(
+    report: Report, *, redact: bool = True, detailed: bool = False, earlier: Sequence[Attempt] = ()
+) -> dict[str, Any]:
+    """Return the report as JSON-like data; `redact=False` leaves secrets in.
+
+    `detailed` adds the log around the cause, the stages of every rank over time, and the `earlier` launches.
+    """
     redactor = Redactor(report.secrets)
     if redact:
         report = report.replace(lines=_shown(report.lines, redactor))
@@ -42,6 +47,12 @@ def to_dict(report: Report, *, redact: bool = True) -> dict[str, Any]:
         "advice": _advice(report.advice),
         "notes": list(report.notes),
     }
+    if detailed:
+        from logtriage.report import detail
+
+        data["excerpt"] = detail.excerpt(report)
+        data["timeline"] = detail.timeline(report)
+        data["attempts"] = detail.attempts(report, earlier)
     if not redact:
         return data
     for part in (data["launch"], data["advice"]):

@@ -54,6 +54,8 @@ def _headline(data: dict[str, Any]) -> Iterator[Row]:
     yield [(style, verdict["label"]), ("plain", f": {verdict['title']}  "), ("dim", f"({sure})")]
     for note in view.launch_notes(data):
         yield [("plain", f"{_INDENT}{note}")]
+    if compared := data.get("baseline"):
+        yield [("plain", f"{_INDENT}{compared['because']}")]
     yield []
 
 
@@ -149,6 +151,7 @@ def _next(data: dict[str, Any], detail: Detail, *, verbose: bool) -> Iterator[Ro
         yield [("key", "  next      "), ("strong", advice["action"]), ("plain", f": {advice['summary']}")]
     for change in advice["changes"]:
         verb, what, why = view.change(change, advice["summary"])
+        why = f"now {change['from']}; {why}" if change["from"] else why
         yield [("plain", _INDENT + (f"{verb} " if verb else "")), ("strong", what), ("dim", f"  ({why})")]
     for note in view.notes(data)[: detail.notes]:
         yield [("plain", f"{_INDENT}{note}")]

@@ -140,6 +140,63 @@ class NextStep(_Part):
     notes: list[str]
 
 
+class Excerpt(_Part):
+    """A line of the log as a large report shows it; `because` says what it follows from."""
+
+    file: str
+    line: int
+    text: str
+    role: Literal["root", "effect", "unclear", "supporting", "trouble", "outcome", "frame", "context"]
+    rank: str | None
+    because: str | None
+
+
+class Stage(_Part):
+    """When a rank reached a stage, and the line that tells."""
+
+    stage: str
+    at: float
+    line: int
+
+
+class RankStages(_Part):
+    """The stages of a rank of one file, and how far its lines reach; `is_root`: the cause is one of its lines."""
+
+    file: str
+    rank: str | None
+    stages: list[Stage]
+    end: float
+    is_root: bool
+
+
+class Timeline(_Part):
+    """Stages over time: seconds since the first one, or numbers of lines where time stamps lack."""
+
+    unit: Literal["seconds", "lines"]
+    root: float | None
+    rows: list[RankStages]
+
+
+class Tried(_Part):
+    """A launch with its flags, how it ended, and what was to blame."""
+
+    source: str
+    label: str
+    outcome: str
+    flags: dict[str, str]
+    flag: str | None
+    value: str | None
+
+
+class Compared(_Part):
+    """How this report compares with an earlier one (`--baseline`), whose label is `label`."""
+
+    file: str
+    status: Literal["same", "new", "fixed", "none"]
+    label: str
+    because: str
+
+
 class ReportV1(_Part):
     """A report on one launch, ``logtriage/report/v1``. Keys may be added; none is renamed or removed in v1."""
 
@@ -154,6 +211,10 @@ class ReportV1(_Part):
     unexplained: list[OtherMatch]
     advice: NextStep
     notes: list[str]
+    excerpt: list[Excerpt] = Field(default=[], description="Only in a detailed report (--verbose).")
+    timeline: Timeline | None = Field(default=None, description="Only in a detailed report (--verbose).")
+    baseline: Compared | None = None
+    attempts: list[Tried] = Field(default=[], description="The launches so far; only in a detailed report.")
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""The report as one HTML file that needs no network: what may run and load in it is fixed by their digests."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from logtriage.report import page, plain
+from logtriage.report.templating import environment, source
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def render(reports: Sequence[dict[str, Any]]) -> str:
+    """Return the page for one or several reports, given as detailed report data (`json_v1.to_dict`)."""
+    style, script = source("report.css"), source("report.js")
+    page_text = environment(autoescape=True).get_template("report.html").render(
+        reports=[page.of(plain.data(report), number) for number, report in enumerate(reports)],
+        style=Markup(style),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src '{_digest(style)}'; style-src-attr 'unsafe-inline'; "
+        f"script-src '{_digest(script)}'; base-uri 'none'; form-action 'none'",
+    )  # fmt: skip
+    return plain.in_markup(page_text)
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
