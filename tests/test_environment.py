@@ -14,7 +14,7 @@ import pytest
 
 from logtriage.engine.launch import from_command
 from logtriage.environment import CONTAINER, ELSEWHERE, HERE, Environment, Gpu
-from logtriage.runner import gpus, host, installed, model_files, target
+from logtriage.runner import container, gpus, host, installed, model_files, target
 from logtriage.runner.environment import probe
 from tests.machines import GIB, NVFP4, RULES, machine, model, tensors
 
@@ -371,6 +371,33 @@ def test_containers_and_other_machines_are_not_looked_into(tmp_path: Path) -> No
     given = probe([f"ssh node python3 {SERVER}"], RULES, model=str(folder))
     assert given.model is not None
     assert given.model.weight_bytes == GIB
+
+
+def test_a_container_sees_folders_and_gpus_of_this_machine(tmp_path: Path) -> None:
+    """The model is read through the mount that holds it, a folder or the cache of the hub; GPUs as --gpus says."""
+    folder = model(tmp_path / "m", GIB)
+    snapshot = tmp_path / "hf/hub/models--org--name/snapshots"
+    snapshot.mkdir(parents=True)
+    model(snapshot / "main", 2 * GIB)
+    run = "docker run --gpus all"
+    sizes = {
+        f"{run} -v {tmp_path}:/models:ro img python3 -m sglang.launch_server --model-path /models/m": GIB,
+        f"{run} --mount type=bind,source={folder},target=/m img python3 -m sglang.launch_server --model-path /m": GIB,
+        f"{run} -v {tmp_path}/hf:/root/.cache/huggingface img python3 -m sglang.launch_server --model org/name": 2
+        * GIB,
+        f"{run} -v {tmp_path}/hf:/hf -e HF_HOME=/hf img python3 -m sglang.launch_server --model org/name": 2 * GIB,
+        f"{run} -v models:/models img python3 -m sglang.launch_server --model-path /models/m": None,
+        f"{run} img python3 -m sglang.launch_server --model org/name": None,
+    }
+    for command, size in sizes.items():
+        found = probe([command], RULES, environ={"HOME": "/home/me"}, cwd="/").model
+        assert (found.weight_bytes if found else None) == size, command
+    gone = probe([f"{run} -v {tmp_path}:/models img python3 -m sglang.launch_server --model-path /models/x"], RULES)
+    assert gone.model is not None
+    assert gone.model.faults == (f"{tmp_path}/x does not exist",)
+    given = {"all": (None, None), "2": (None, 2), '"device=1,3"': ("1,3", None), "device=GPU-1a": ("GPU-1a", None)}
+    for text, expected in given.items():
+        assert container.visible_gpus(["docker", "run", "--gpus", text, "img"]) == expected
 
 
 def test_the_key_names_what_evidence_depends_on() -> None:

@@ -54,6 +54,8 @@ class Folder(Strict):
 class Hub(Strict):
     """Where downloaded models are: below the first variable that is set, else below the home folder."""
 
+    what: Text
+    need_gib: float
     variables: list[Folder]
     home: Text
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from logtriage.engine import launch as launches
 from logtriage.environment import CONTAINER, ELSEWHERE, HERE, Environment, Model
-from logtriage.runner import gpus, host, installed, model_files, target
+from logtriage.runner import container, gpus, host, installed, model_files, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ def probe(
         why = f"The command runs on another machine ({goal.by}), which is not looked at."
         return elsewhere(command, rules, why, environ=environ, cwd=cwd, model=model, limit_s=limit_s)
     jobs: dict[str, Callable[[], dict[str, Any]]] = {
-        "GPUs": lambda: _gpus(goal),
+        "GPUs": lambda: _gpus(launch, goal),
         "model files": lambda: _model(launch, goal, known, model),
         "ports": lambda: _ports(launch, goal, rules),
     }
@@ -85,9 +85,12 @@ def elsewhere(
     return Environment(**{**found, "gaps": (why, *found["gaps"])}, where=ELSEWHERE)
 
 
-def _gpus(goal: Target) -> dict[str, Any]:
-    found = gpus.read(goal.env.get("CUDA_VISIBLE_DEVICES"))
-    return {"platform": found.platform, "gpus": found.gpus, "driver": found.driver,
+def _gpus(launch: Launch, goal: Target) -> dict[str, Any]:
+    visible, most = goal.env.get("CUDA_VISIBLE_DEVICES"), None
+    if goal.where == CONTAINER:
+        visible, most = container.visible_gpus(launch.wrapper)
+    found = gpus.read(visible)
+    return {"platform": found.platform, "gpus": found.gpus and found.gpus[:most], "driver": found.driver,
             "driver_cuda": found.driver_cuda, "gaps": found.gaps}  # fmt: skip
 
 
@@ -114,13 +117,16 @@ def _model(launch: Launch, goal: Target, known: Mapping[str, Any], given: str | 
     name = given or launch.flags.get("--model-path")
     if name is None:
         return {"gaps": ("No --model-path is known.",) if launch.command else ()}
-    path, why = model_files.find(name, launch.flags.get("--revision"), known["hub"], goal.env, goal.cwd)
-    is_ours = given is not None or goal.where == HERE or model_files.is_of_hub(name)
-    if path and is_ours:
+    env, cwd, seen = goal.env, goal.cwd, None
+    if given is None and goal.where == CONTAINER:
+        seen = container.mounts(launch.wrapper, goal.cwd, goal.env)
+        env, cwd = {"HOME": "/root", **launch.env}, "/"
+    path, why = model_files.find(name, launch.flags.get("--revision"), known["hub"], env, cwd, seen)
+    if path and (given is not None or goal.where != ELSEWHERE or model_files.is_of_hub(name)):
         return {"model": model_files.read(path, known)}
-    if goal.where != HERE:
+    if goal.where == ELSEWHERE:
         return {"gaps": (f"The files of {name} are not looked at here: --model-config has a folder read.",)}
-    if (variable := model_files.is_offline(goal.env)) and "elsewhere" not in why:
+    if (variable := model_files.is_offline(env)) and "elsewhere" not in why:
         fault = f"{name} was not downloaded before, and {variable} forbids it now"
         return {"model": Model(name, faults=(fault,)), "gaps": (why,)}
     return {"gaps": (why,)}
@@ -140,8 +146,12 @@ def _ports(launch: Launch, goal: Target, rules: RuleSet) -> dict[str, Any]:
 def _host(launch: Launch, goal: Target, known: Mapping[str, Any]) -> dict[str, Any]:
     paths = [(flag, path) for flag in known["paths"] for path in launch.flags.get(flag, "").split()]
     address = launch.flags.get("--host", "127.0.0.1")
+    rooms = list(host.spaces(known["caches"], goal.env))
+    name = launch.flags.get("--model-path", "")
+    if model_files.find(name, launch.flags.get("--revision"), known["hub"], goal.env, goal.cwd)[1]:
+        rooms += filter(None, [host.space(known["hub"]["what"], model_files.hub_folder(known["hub"], goal.env))])
     return {"absent": tuple(host.absent(paths, goal.env, goal.cwd)), "proxy": host.proxy_for(address, goal.env),
-            "spaces": tuple(host.spaces(known["caches"], goal.env)), "shm": host.shared_memory(),
+            "spaces": tuple(rooms), "shm": host.shared_memory(),
             "open_files": host.open_files()}  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from logtriage.environment import Model
+from logtriage.runner import container
 from logtriage.runner.target import expanded
 
 if TYPE_CHECKING:
@@ -28,19 +29,33 @@ class UnreadableError(Exception):
     """A file that is not what it should be; the text says which and why."""
 
 
-def find(name: str, revision: str | None, hub: Mapping[str, Any], env: Mapping[str, str], cwd: str) -> tuple[str, str]:
+def find(
+    name: str,
+    revision: str | None,
+    hub: Mapping[str, Any],
+    env: Mapping[str, str],
+    cwd: str,
+    seen: Mapping[str, str] | None = None,
+) -> tuple[str, str]:
     """Return the folder (or file) of a model, or '' and why there is none.
 
-    A model of the hub is looked up among those that were downloaded.
+    A model of the hub is looked up among those that were downloaded. `env` and `cwd` are those of the launch; of one in
+    a container `seen` are the folders of this machine that it sees, by their path in it.
     """
     if _REMOTE.match(name):
         return "", f"The model {name} is elsewhere, so nothing is known of its files."
-    path = os.path.join(cwd, expanded(name, env))
-    if os.path.exists(path):
+    path: str | None = os.path.join(cwd, expanded(name, env))
+    cache: str | None = hub_folder(hub, env)
+    if seen is not None:
+        path, cache = container.outside(str(path), seen), container.outside(str(cache), seen)
+        if path is None and (cache is None or not is_of_hub(name)):
+            return "", f"The model {name} is in the container alone: --model-config has a folder read."
+    if path is not None and os.path.exists(path):
         return path, ""
     if not is_of_hub(name):
-        return path, ""
-    cache = _hub_folder(hub, env)
+        return path or "", ""
+    if cache is None:
+        return "", f"The model {name} is downloaded into the container: --model-config has a folder read."
     folder = os.path.join(cache, f"models--{name.replace('/', '--')}")
     commit = revision or "main"
     reference = os.path.join(folder, "refs", commit)
@@ -63,7 +78,8 @@ def is_offline(env: Mapping[str, str]) -> str | None:
     return next((name for name in _OFFLINE if env.get(name, "").upper() in ("1", "TRUE", "YES", "ON")), None)
 
 
-def _hub_folder(hub: Mapping[str, Any], env: Mapping[str, str]) -> str:
+def hub_folder(hub: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """Return the folder that models of the hub are downloaded to."""
     for item in hub["variables"]:
         if env.get(item["variable"]):
             return os.path.join(expanded(env[item["variable"]], env), item["below"])

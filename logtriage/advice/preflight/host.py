@@ -47,7 +47,8 @@ def _port(use: PortUse) -> Finding:
 
 
 def _room(question: Question) -> Iterator[Finding]:
-    needs = {cache["what"]: cache["need_gib"] for cache in question.known["caches"]}
+    rooms = [*question.known["caches"], question.known["hub"]]
+    needs = {room["what"]: room["need_gib"] for room in rooms}
     for space in question.environment.spaces:
         if not space.writable:
             what = f"{space.path} cannot be written: {space.what} go there"
@@ -58,7 +59,7 @@ def _room(question: Question) -> Iterator[Finding]:
     hard = question.environment.open_files
     least = question.known["limits"]["open_files"]
     if hard is not None and hard < least:
-        what = f"At most {hard} files may be open (`ulimit -Hn`); SGLang asks for {least}"
+        what = f"At most {hard} files may be open (`ulimit -Hn`), and a launch may need more: ulimit -n 65536"
         yield Finding("open-files", RISK, what, label=_LABEL)
 
 

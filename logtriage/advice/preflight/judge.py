@@ -81,6 +81,8 @@ def _question(launch: Launch, environment: Environment, rules: RuleSet) -> Quest
 
 def _gaps(question: Question) -> Iterator[Finding]:
     """What is not known, and so was not looked at."""
+    if (path := question.flag("--config")) is not None:
+        yield Finding("config-file", UNKNOWN, f"The flags in {path} are not looked at, only those of the command")
     if question.launch.command is None:
         yield Finding("command", UNKNOWN, "This is no command that starts SGLang")
     elif question.version is None:
