@@ -14,7 +14,7 @@ from logtriage.intake.growing import GrowingLog
 from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.records import Report
@@ -63,6 +63,16 @@ class Follower:
 
     def run(self) -> Report:
         """Follow the log until its verdict is decided; return the report. Raises InputError."""
+        for report in self.steps():
+            if report is not None:
+                return report
+        return self.report()
+
+    def steps(self) -> Iterator[Report | None]:
+        """Yield after each look at the log: the report if its verdict is decided, else None. Raises InputError.
+
+        It sleeps a moment where nothing was written, and ends where the log does.
+        """
         for piece in intake_follow.pieces(self._name, self._clock.sleep, self._notes):
             if piece:
                 self._log.add(piece)
@@ -71,13 +81,16 @@ class Follower:
                     self._due, self._is_rung = self._written_at, True
             if not piece or self._clock.now() - self._looked_at >= _LOOK_AT_LEAST:
                 self._looked_at = self._clock.now()
-                if (report := self._look()) is not None:
-                    return report
-        return self.report()
+                yield self._look()
 
-    def report(self) -> Report:
-        """Return the report on what was written so far."""
-        return pipeline.report_on_growing(self._log, self._notes, self._rules, self._options)
+    @property
+    def written_at(self) -> float:
+        """The time at which something new was last found in the log, by the clock; 0 if nothing was yet."""
+        return self._written_at
+
+    def report(self, options: pipeline.Options | None = None) -> Report:
+        """Return the report on what was written so far; `options` are those of the caller in place of its own."""
+        return pipeline.report_on_growing(self._log, self._notes, self._rules, options or self._options)
 
     def _look(self) -> Report | None:
         """Judge the log if there is a reason to; return the report if that decides."""

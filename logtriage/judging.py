@@ -90,6 +90,7 @@ def _judge_launches(
         recognised=bool(evidence.marks) or _recognised(reading, rules, own),
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
+        seen=options.seen,
     )
     own_launch = events[found.root.event].launch if found.root else -1
     if not reading.launches.get(own_launch, launch.nothing({})).command:  # the kernel's log names none, say

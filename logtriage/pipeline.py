@@ -8,7 +8,7 @@ from logtriage import judging, resources
 from logtriage.advice import planner
 from logtriage.engine.ruleset import RuleSet
 from logtriage.reading import Options, Reading, near_misses, read, read_growing, searches
-from logtriage.records import Report, RootCause
+from logtriage.records import Report, RootCause, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from logtriage.records import Attempt, Verdict
 
 __all__ = [
-    "Options", "Reading", "analyze", "attempt", "load_rules", "near_misses", "read", "report_on",
+    "Options", "Reading", "Seen", "analyze", "attempt", "load_rules", "near_misses", "read", "report_on",
     "report_on_growing", "searches",
 ]  # fmt: skip
 

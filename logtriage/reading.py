@@ -10,7 +10,7 @@ from logtriage.intake import events as intake_events
 from logtriage.intake import lines as intake_lines
 from logtriage.intake import streams
 from logtriage.intake.source import open_source
-from logtriage.records import InputFile, Line, Record
+from logtriage.records import InputFile, Line, Record, Seen
 
 if TYPE_CHECKING:
     import os
@@ -42,6 +42,8 @@ class Options(Record):
         also: numbers of lines to keep whatever they hold (counted in every log).
         after: earlier attempts, the oldest first.
         pinned: flags that advice must not change.
+        finding: what whoever asked the server found wrong with its answers; it comes before the look at `responses`.
+        seen: what whoever launched it saw and a log cannot tell; it counts where the log shows no failure.
     """
 
     command: Sequence[str] = ()
@@ -54,6 +56,8 @@ class Options(Record):
     also: Sequence[int] = ()
     after: Sequence[Attempt] = ()
     pinned: Sequence[str] = ()
+    finding: Finding | None = None
+    seen: Seen | None = None
 
 
 class Reading(Record):

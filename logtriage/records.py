@@ -222,6 +222,13 @@ class RootCause(Record):
     facts: dict[str, Any] = {}
 
 
+class Seen(Record):
+    """What whoever launched a server saw from outside and a log cannot tell: a label and a sentence that says why."""
+
+    label: str
+    because: str
+
+
 class Attempt(Record):
     """An earlier launch and how it ended, as far as advice needs it.
 

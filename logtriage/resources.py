@@ -25,7 +25,7 @@ _PARTS: Mapping[type, tuple[str, ...]] = {
     list: ("gates", "failures", "by_gate", "frames", "kept", "signatures", "rules", "secrets"),
 }
 _SERVER_PARTS: Mapping[type, tuple[str, ...]] = {
-    dict: ("aliases", "flags", "preflight"),
+    dict: ("aliases", "flags", "preflight", "runner"),
     list: ("versions", "kernels", "values", "matrix", "ranking"),
 }
 

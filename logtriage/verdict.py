@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from logtriage.answers import Finding
     from logtriage.engine.ruleset import RuleSet
-    from logtriage.records import Event, Incident, Launch, Line, Match
+    from logtriage.records import Event, Incident, Launch, Line, Match, Seen
 
 CERTAIN = 0.97
 """Confidence in a decisive match that nothing speaks against."""
@@ -23,6 +23,7 @@ _SERVED_ONLY = 0.85
 _INCOMPLETE = 0.8
 _SUPPORTED = 0.4
 _NOTHING = 0.2
+_SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
 
 _NEITHER = "neither a ready line nor a failure is in the log"
@@ -39,16 +40,22 @@ def decide(
     recognised: bool,
     empty: bool,
     exit_code: int | None = None,
+    seen: Seen | None = None,
 ) -> Verdict:
     """Return the verdict on one launch.
 
     `finding` is what is wrong with the server's answers, if any were given; `stage` the last stage that was reached;
     `recognised` whether this looks like the server's log at all; `empty` whether there is no text
-    in it; `exit_code` that of the launch, if the caller knows it.
+    in it; `exit_code` that of the launch, if the caller knows it; `seen` what whoever launched it saw from outside.
     """
     verdict = _from_log(incident, labels, stage=stage, recognised=recognised, empty=empty)
     if exit_code is not None and verdict.label in ("incomplete", "unknown"):
         verdict = _with_exit_code(verdict, exit_code, labels)
+    if seen is not None and verdict.label in ("healthy", "incomplete", "unknown"):
+        verdict = verdict.replace(
+            label=seen.label, confidence=_SEEN, decided_by="none", outcome="failed", rule=None,
+            retry=labels[seen.label]["retry"], because=seen.because,
+        )  # fmt: skip
     if finding is not None and finding.certainty >= _SURE_OF_GARBAGE and incident.root is None:
         return Verdict(
             "degenerate-output", finding.certainty, "response", "degenerate", labels["degenerate-output"]["retry"],

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "degenerate")
 _ENVIRONMENT = (
-    "sm", "driver", "toolkit", "server_version", "flashinfer", "sgl_kernel", "torch", "model", "quantization",
+    "environment", "sm", "driver", "toolkit", "server_version", "flashinfer", "sgl_kernel", "torch", "model",
+    "quantization",
 )  # fmt: skip
 _LIKELY = 0.5
 SM100 = frozenset({100, 103, 110})
@@ -95,6 +96,8 @@ def filled(launch: Launch, attempts: Sequence[Attempt]) -> tuple[Launch, list[st
         model = earlier.launch.facts.get("model")
         if facts.get("model") and model and facts["model"] != model:
             continue
+        if earlier.launch.facts.get("environment") not in (None, facts.get("environment")):
+            continue  # a ledger says that it was another machine, or the same one before a change
         taken = {name: earlier.launch.facts[name] for name in _ENVIRONMENT if name in earlier.launch.facts}
         new = {name: value for name, value in taken.items() if name not in facts and name != "model"}
         if new:

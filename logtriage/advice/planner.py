@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from logtriage.records import Advice, Attempt, Change
+from logtriage.records import Advice, Attempt, Change, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from logtriage.advice.case import Case, Step
     from logtriage.engine.ruleset import RuleSet
-    from logtriage.records import Incident, Launch, RootCause, Verdict
+    from logtriage.records import Incident, Launch, RootCause
 
 _FAILED = ("failed", "degenerate")
 _REPAIRS = ("missing-dependency", "cuda-toolkit-mismatch", "jit-compile-failure")
@@ -74,6 +74,16 @@ def plan(
         notes = ("No command is known; give it after `--`.",) if launch.command is None else ()
         return verdict, Advice(action, summary, notes=notes)
     return _with_knowledge(verdict, now, summary, rules, history, pinned, files)
+
+
+def advise(
+    now: Attempt, rules: RuleSet, history: Sequence[Attempt] = (), pinned: Sequence[str] = (), confidence: float = 0.9
+) -> Advice:
+    """Return the advice for an attempt that is known only as evidence, such as one of a ledger."""
+    head = rules.labels[now.label]
+    verdict = Verdict(now.label, confidence, "rule", now.outcome, now.retry, now.rule)
+    summary = str(now.hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    return _with_knowledge(verdict, now, summary, rules, history, pinned, ())[1]
 
 
 def _ended(verdict: Verdict, incident: Incident, notes: Sequence[str]) -> str | None:

@@ -18,6 +18,8 @@ COMMANDS = {
     "analyze": ("analyze", "Say what went wrong first in the log of an SGLang launch."),
     "next": ("next", "Print the next command to try after a failed launch."),
     "preflight": ("preflight", "Say what will fail before a command is launched."),
+    "run": ("run", "Launch a server, judge it, and fall back until a configuration works."),
+    "ledger": ("ledger", "Show and change what is remembered of earlier launches."),
     "smoke": ("smoke", "Ask a running server known questions: do its answers make sense?"),
     "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
     "rules": ("rules", "List, lint and test the rules."),

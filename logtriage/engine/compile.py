@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from logtriage.engine.schema import LabelFile, Rule, Signature
     from logtriage.engine.schema_knowledge import FlagFile, KernelFile
+    from logtriage.engine.schema_server import RunnerFile
 
 
 def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     assert source.flags is not None  # noqa: S101
     assert source.kernels is not None  # noqa: S101
     assert source.preflight is not None  # noqa: S101
+    assert source.runner is not None  # noqa: S101
     table = _SignatureTable(source.groups)
     rules = [
         _compile_rule(label, rule, table, source.labels[label])
@@ -77,7 +79,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "wrappers": source.wrappers.compiled(),
         "flags": source.flags.model_dump(include=_LAUNCH),
         "server": {
-            **_server(source.flags, source.kernels),
+            **_server(source.flags, source.kernels, source.runner),
             "preflight": source.preflight.model_dump(mode="json", by_alias=True),
         },
         "secrets": [
@@ -90,12 +92,13 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
 _LAUNCH = {"modules", "commands", "aliases", "switches"}
 
 
-def _server(flags: FlagFile, kernels: KernelFile) -> dict[str, Any]:
+def _server(flags: FlagFile, kernels: KernelFile, runner: RunnerFile) -> dict[str, Any]:
     """What only advice needs; it is kept apart from the rest, so that reading a log need not load it."""
     return {
         "aliases": flags.aliases,
         **flags.model_dump(exclude={"server", *_LAUNCH}, exclude_unset=True, by_alias=True),
         **kernels.model_dump(exclude_unset=True, by_alias=True),
+        "runner": runner.model_dump(exclude={"server"}),
     }
 
 

@@ -26,6 +26,8 @@ def cross_faults(source: RuleSource) -> Iterator[str]:
         yield "rules:1: servers/sglang/kernels.yaml is missing"
     if source.preflight is None:
         yield "rules:1: servers/sglang/preflight.yaml is missing"
+    if source.runner is None:
+        yield "rules:1: servers/sglang/runner.yaml is missing"
     yield from _knowledge_faults(source)
     ids = {rule.id for _, rule, _, _ in source.rules}
     for index, (name, document) in enumerate(source.disabled):

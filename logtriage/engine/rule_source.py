@@ -21,7 +21,7 @@ from logtriage.engine.schema import (
 )
 from logtriage.engine.schema_knowledge import FlagFile, KernelFile
 from logtriage.engine.schema_preflight import PreflightFile
-from logtriage.engine.schema_server import ServerLog
+from logtriage.engine.schema_server import RunnerFile, ServerLog
 from logtriage.engine.schema_smoke import PromptFile
 from logtriage.engine.yaml_source import Document
 
@@ -45,6 +45,7 @@ class RuleSource:
         self.flags: FlagFile | None = None
         self.kernels: KernelFile | None = None
         self.preflight: PreflightFile | None = None
+        self.runner: RunnerFile | None = None
         self.knowledge: dict[str, Document] = {}
         self.secrets: list[SecretKind] = []
         self.disabled: list[tuple[str, Document]] = []
@@ -67,6 +68,7 @@ class RuleSource:
             "servers/sglang/kernels.yaml": self._read_kernels,
             "servers/sglang/preflight.yaml": self._read_preflight,
             "servers/sglang/smoke.yaml": self._read_smoke,
+            "servers/sglang/runner.yaml": self._read_runner,
         }
         for path in sorted(folder.rglob("*.yaml")):
             name = path.relative_to(folder).as_posix()
@@ -124,6 +126,9 @@ class RuleSource:
 
     def _read_smoke(self, document: Document) -> None:
         self._validate(document, PromptFile)  # read by the smoke test itself, no part of the compiled rules
+
+    def _read_runner(self, document: Document) -> None:
+        self.runner = self._validate(document, RunnerFile) or self.runner
 
     def _validate(self, document: Document, model: type[Model]) -> Model | None:
         self.faults += document.faults

@@ -1,10 +1,13 @@
-"""What ``rules/servers/<server>/log.yaml`` may say: how a server's log is laid out."""
+"""What ``rules/servers/<server>/log.yaml`` and ``runner.yaml`` may say: how a log is laid out, how long to wait."""
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Self
+
+from pydantic import Field, model_validator
 
 from logtriage.engine.schema import KebabCase, Signature, Stage, Strict, Text
+from logtriage.records import STAGES
 
 
 class Mark(Strict):
@@ -53,3 +56,50 @@ class ServerLog(Strict):
     busy: list[Text]
     blame: list[Blame]
     gpus: list[Gpu]
+
+
+class StallLimit(Strict):
+    """Seconds without output after which a stage is stuck: with nothing going on, and with work going on."""
+
+    idle: float = Field(gt=0)
+    busy: float = Field(gt=0)
+
+
+class Activity(Strict):
+    """What the processes of a launch must do to count as busy."""
+
+    cpu_share: float = Field(gt=0)
+    disk_bytes_per_s: float = Field(gt=0)
+    gpu_percent: float = Field(gt=0)
+
+
+class StopLimits(Strict):
+    """Seconds that processes get after SIGTERM and after SIGKILL, and GPU memory and the port to be released."""
+
+    term: float = Field(gt=0)
+    kill: float = Field(gt=0)
+    release: float = Field(gt=0)
+
+
+class Listens(Strict):
+    """Where a server listens whose command does not say so."""
+
+    host: Text
+    port: int = Field(gt=0, lt=65536)
+
+
+class RunnerFile(Strict):
+    """``rules/servers/<server>/runner.yaml``: how long the runner waits for this server."""
+
+    server: KebabCase
+    stall: dict[Stage, StallLimit]
+    activity: Activity
+    stop: StopLimits
+    listens: Listens
+    retry_after: list[float]
+
+    @model_validator(mode="after")
+    def _every_stage(self) -> Self:
+        if missing := [stage for stage in STAGES if stage not in self.stall]:
+            raise ValueError(f"stall has no limit for {', '.join(missing)}")
+        return self

@@ -1,0 +1,182 @@
+"""``logtriage run``: launch, follow, judge, fall back, until a server answers sensibly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logtriage import pipeline
+from logtriage.cli import exit_codes, output, tried
+from logtriage.cli.analyze import rule_folders
+from logtriage.cli.options import RULES, SM, VERSION
+from logtriage.errors import InputError
+from logtriage.report import plain
+from logtriage.runner.results import Observer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from logtriage.runner.results import Order, Result
+    from logtriage.runner.session import Session
+
+EPILOG = """\b
+Exit codes: 0 a server works (and has ended well), 1 nothing is left to try or the environment has to be repaired,
+            2 usage, 130 interrupted.
+Examples:
+  logtriage run -- python3 -m sglang.launch_server --model-path … --moe-runner-backend flashinfer_trtllm
+  logtriage run --pin --tp --budget 2h --save launch.sh --detach -- python3 -m sglang.launch_server …
+  logtriage run --explore --once -- sglang serve --model-path …
+  logtriage run --resume
+"""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command("run", epilog=EPILOG)
+@click.option("--plan", "plan_file", type=click.Path(dir_okay=False), metavar="FILE",
+              help="A YAML file that holds any of this; what is given here comes first.")  # fmt: skip
+@click.option("--pin", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
+@click.option("--max-attempts", type=int, metavar="N", help="Launch at most so often.  [default: 8]")
+@click.option("--budget", metavar="TIME", help="Launch no more after this time, such as 2h.")
+@click.option("--start-timeout", metavar="TIME", help="Time that a launch has to answer.")
+@click.option("--grace", metavar="TIME",
+              help="Time from a failure in the log to the stop: other ranks still print.  [default: 2s]")  # fmt: skip
+@click.option("--explore", is_flag=True, default=None,
+              help="Go on after the first success over what else may work, measure each and rank them.")  # fmt: skip
+@click.option("--detach", "then", flag_value="detach", help="Leave the working server running, and end.")
+@click.option("--once", "then", flag_value="stop", help="Stop the working server, and end.")
+@click.option("--save", metavar="FILE", help="Write the working command to a shell script.")
+@click.option("--on-attempt", metavar="CMD", help="Shell command that gets each attempt as JSON on standard input.")
+@click.option("--prompts", type=click.Path(), metavar="FILE", help="Prompts with expected patterns for the smoke test.")
+@click.option("--logs", metavar="DIR", help="Folder for the logs of the attempts.")
+@click.option("--record", metavar="DIR", help="Record every attempt in the form of the corpus. Also LOGTRIAGE_RUN.")
+@click.option("--ledger", metavar="FILE", help="The ledger, if not the one in the state folder.")
+@click.option("--resume", is_flag=True, help="Go on with the last run of the ledger, and end what it left behind.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and launch nothing.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="Form of the result.")  # fmt: skip
+@RULES
+@click.option("--sm", type=SM, help="Compute capability of the GPU times ten, if this machine does not tell it.")
+@click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang, if it is not found out.")
+@click.pass_obj
+def command(trailing: list[str] | None, /, **given: Any) -> int:
+    """Launch CMD (after `--`), follow its log, stop it when it cannot work, change one thing, and try again.
+
+    It ends with a server that answers sensibly, or with a table of what was tried. What failed is remembered in a
+    ledger: the next run on the same machine does not repeat it. Only processes that it started are ever ended.
+    """
+    from logtriage.following import system_clock
+    from logtriage.runner import plan as plans
+    from logtriage.runner.session import Asked, Session
+
+    own = ("plan_file", "resume", "dry_run", "format_", "folders")
+    named = {name: value for name, value in given.items() if name not in own and value not in (None, ())}
+    named |= {"pin": list(given["pin"])} if given["pin"] else {}
+    named |= {"command": list(trailing)} if trailing else {}
+    plan = plans.load(given["plan_file"], named)
+    rules = pipeline.load_rules(rule_folders(given["folders"]))
+    wishes = _Wishes()
+    if given["dry_run"]:
+        from logtriage.runner.preview import preview
+
+        for line in preview(plan, rules):
+            output.say(line)
+        return exit_codes.HEALTHY
+    session = Session(plan, rules, _Shown(), Asked(wishes.to_stop, wishes.in_a_hurry), system_clock(),
+                      resume=given["resume"])  # fmt: skip
+    before = {number: signal.signal(number, wishes.heard) for number in _SIGNALS}
+    try:
+        return _run(session, wishes, given)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        session.close()
+
+
+def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
+    outcome = session.execute()
+    if outcome.state == "working" and session.plan.save and outcome.result:
+        _save(session.plan.save, outcome.result.order)
+    tried.show(outcome, session, as_json=given["format_"] == "json")
+    if outcome.state != "working":
+        return exit_codes.INTERRUPTED if outcome.state == "interrupted" else exit_codes.FAILED
+    if outcome.attempt is None or session.plan.then != "serve":
+        return exit_codes.HEALTHY
+    from logtriage.runner.session import ended_well
+
+    output.finish()
+    wishes.hand_on = outcome.attempt.signal
+    result = session.serve(outcome)
+    output.complain(plain.one_line(f"logtriage: the server has ended: {result.because}"))
+    if wishes.count or ended_well(result):
+        return exit_codes.HEALTHY
+    output.complain(plain.one_line(f"logtriage: {result.report.label}: {result.report.verdict.because}"))
+    return exit_codes.FAILED
+
+
+def _save(path: str, order: Order) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n# {plain.one_line(order.why or 'as given')}\nexec {order.text}\n")
+        os.chmod(path, 0o755)  # noqa: S103 - a script that others may run
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+class _Wishes:
+    """What signals ask for: the first to stop, the second to hurry; a server in the foreground gets the first."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.hand_on: Any = None
+
+    def heard(self, number: int, _: Any) -> None:
+        self.count += 1
+        if self.hand_on is not None and self.count == 1:
+            self.hand_on(number)
+
+    def to_stop(self) -> bool:
+        return self.count > (1 if self.hand_on is not None else 0)
+
+    def in_a_hurry(self) -> bool:
+        return self.count > 1
+
+
+class _Shown(Observer):
+    """Shows on standard error what happens, as it happens."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+
+    def launching(self, order: Order) -> None:
+        self.note(f"attempt {order.number}: {order.why}")
+        output.complain(f"  {plain.one_line(order.text)}")
+
+    def launched(self, order: Order, pid: int) -> None:
+        output.complain(plain.one_line(f"  pid {pid}, log {order.log}"))
+
+    def stage(self, order: Order, stage: str, seconds: float) -> None:
+        text = f"  {stage} after {seconds:.0f} s"
+        if self._is_terminal:
+            click.echo(f"\r\x1b[K{text} ...", err=True, nl=False)
+        else:
+            output.complain(text)
+
+    def judged(self, result: Result) -> None:
+        if self._is_terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
+        verdict = result.report.verdict
+        root = result.report.root
+        label = "works" if result.is_working else verdict.label
+        output.complain(plain.one_line(f"  {label} after {result.seconds:.0f} s: {result.because}"))
+        if root is not None:
+            from logtriage.redact import Redactor
+
+            text = Redactor(result.report.secrets).text(result.report.lines[root.line].text)
+            output.complain(plain.one_line(f"  {text.strip()[:200]}"))
+
+    def note(self, text: str) -> None:
+        output.complain(plain.one_line(f"logtriage: {text}"))

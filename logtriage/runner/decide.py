@@ -1,0 +1,72 @@
+"""What follows from an attempt: another command, the same one once more, or a stop. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logtriage.records import Record
+from logtriage.runner import launcher, results
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logtriage.records import Advice
+    from logtriage.runner.results import Result
+
+
+class Next(Record):
+    """Launch a command; `why` and `changed` say what is new in it."""
+
+    command: tuple[str, ...]
+    why: str = ""
+    changed: tuple[str, str] | None = None
+
+    @classmethod
+    def from_advice(cls, advice: Advice) -> Next:
+        """Return the step that advice with a full command gives: one new value, the others are forced."""
+        new = [change for change in advice.changes if not change.forced] or list(advice.changes)
+        changed = (new[0].flag, str(new[0].new))
+        also = [f"{change.flag} {change.new}" for change in advice.changes if change is not new[0]]
+        why = f"{new[0].flag} {new[0].old or '(not set)'} → {new[0].new}: {new[0].why}"
+        why += f"; also {', '.join(also)}, since the present value cannot work here" if also else ""
+        return cls(tuple(launcher.from_text(str(advice.command_text))), why, changed)
+
+
+class Retry(Record):
+    """Launch the same again after some seconds."""
+
+    again: Next
+    seconds: float
+    because: str
+
+
+class Stop(Record):
+    """Launch nothing more."""
+
+    because: str
+    advice: Advice | None = None
+
+
+_ENDS = {
+    results.PORT_TAKEN: "something else holds its port",
+    results.DISK_FULL: "the disk is full",
+    results.LATE: "its time was over",
+}
+
+
+def after(result: Result, step: Next, retries: int, delays: Sequence[float]) -> Next | Retry | Stop:
+    """Return what to do after an attempt that does not work; `retries` were made of the same command already."""
+    verdict, advice = result.report.verdict, result.report.advice
+    if result.ending in _ENDS:
+        return Stop(f"{_ENDS[result.ending]}: {result.because}", advice)
+    if verdict.label == "port-in-use":
+        return Stop(f"its port was taken: {verdict.because}", advice)
+    if verdict.outcome in ("healthy", "incomplete"):
+        return Stop(f"{result.because}, and its log shows no failure: somebody else may have stopped it", advice)
+    if advice.action == "fix-environment":
+        return Stop(f"the environment has to be repaired first. {advice.summary}", advice)
+    if advice.changes and advice.command_text is not None:
+        return Next.from_advice(advice)
+    if verdict.retry == "same-config" and retries < len(delays):
+        return Retry(step, delays[retries], f"{verdict.label} may pass")
+    return Stop(advice.summary, advice)

@@ -1,0 +1,295 @@
+"""Launch, judge, change one thing, launch again: until a server answers sensibly or nothing is left to try."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from logtriage.errors import InputError
+from logtriage.pipeline import Options
+from logtriage.records import Record
+from logtriage.redact import Redactor
+from logtriage.report.json_v1 import redact_shell
+from logtriage.runner import choices, entries, launcher, ledger, processes, results
+from logtriage.runner.attempt import Answered, Attempt, Probes
+from logtriage.runner.decide import Next, Retry, Stop, after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from logtriage import records
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.following import Clock
+    from logtriage.runner.plan import Plan
+    from logtriage.runner.results import Observer, Result
+
+
+class Setup(Record):
+    """Everything a run needs.
+
+    Attributes:
+        run: its id; `facts`: what is known of the machine; `key`: the key of its environment.
+        secret: the variable that stands for each secret in what is written down.
+        on_entry: is given each attempt as data when it is over.
+    """
+
+    run: str
+    plan: Plan
+    rules: RuleSet
+    facts: Mapping[str, Any]
+    key: str
+    book: ledger.Ledger
+    logs: str
+    probes: Probes
+    clock: Clock
+    observer: Observer
+    asked_to_stop: Callable[[], bool]
+    in_a_hurry: Callable[[], bool]
+    on_entry: Callable[[Mapping[str, Any], Result], None]
+
+
+class Outcome(Record):
+    """How a run ended.
+
+    Attributes:
+        state: ``working``, ``stopped`` (nothing is left, or the environment has to be repaired) or ``interrupted``.
+        because: a sentence; `advice` what to do, if that is known.
+        entries: every attempt as data, in order; `known` those that the ledger spared.
+        attempt, result: the server that works and lives, if there is one.
+    """
+
+    state: str
+    because: str
+    entries: tuple[Mapping[str, Any], ...]
+    known: tuple[str, ...] = ()
+    advice: records.Advice | None = None
+    attempt: Attempt | None = None
+    result: Result | None = None
+
+
+class Loop:
+    """One run. It launches one server at a time."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._redactor = Redactor(setup.rules.secrets)
+        self._number = max((row["number"] for row in setup.book.attempts("run = ?", (setup.run,))), default=0)
+        self._first = self._number
+        self._began = setup.clock.now()
+        self._evidence = list(setup.book.evidence())
+        self._entries: list[Mapping[str, Any]] = []
+        self._known: list[str] = []
+        self._tried: set[tuple[str, ...]] = set()
+        self._retries: dict[tuple[str, ...], int] = {}
+
+    def run(self, command: Sequence[str]) -> Outcome:
+        """Run to the end. A server that works is left running, and belongs to the caller. Raises InputError."""
+        step: Next | Stop | Retry = Next(tuple(command), "as given")
+        while not isinstance(step, Stop):
+            if isinstance(step, Retry):
+                self._setup.observer.note(f"{step.because}: the same is tried again in {step.seconds:g} s")
+                if not self._wait(step.seconds):
+                    return self._outcome("interrupted", "whoever runs it asked it to stop")
+                step = step.again
+            elif (found := self._sparing(step)) is not None:
+                step = found
+                continue
+            if (limit := self._limit()) is not None:
+                return self._outcome("stopped", limit)
+            attempt, result = self._launch(step)
+            if result.ending == results.INTERRUPTED:
+                return self._outcome("interrupted", result.because)
+            if result.is_working:
+                return self._explored(attempt, result, step) if self._setup.plan.explore else self._outcome(
+                    "working", result.because, attempt=attempt, result=result
+                )  # fmt: skip
+            step = self._next(attempt, result, step)
+        return self._outcome("stopped", step.because, advice=step.advice)
+
+    # ---- private
+
+    def _next(self, attempt: Attempt, result: Result, step: Next) -> Next | Stop | Retry:
+        stopped = attempt.stop() if result.ending == results.READY else result.stopped
+        if stopped is not None and stopped.left:
+            left = "; ".join(stopped.left)
+            return Stop(f"what the attempt held was not released: {left}", result.report.advice)
+        done = self._retries.get(step.command, 0)
+        delays = self._setup.plan.retry_after
+        found = after(
+            result, step, done, self._setup.rules.server["runner"]["retry_after"] if delays is None else delays
+        )
+        if isinstance(found, Retry):
+            self._retries[step.command] = done + 1
+        if isinstance(found, Next) and found.command in self._tried:
+            return Stop("what is advised next was tried already", result.report.advice)
+        return found
+
+    def _sparing(self, step: Next) -> Next | Stop | None:
+        """Take the step after a failure that the ledger knows, without launching what would fail again."""
+        plan = self._setup.plan
+        known = choices.known_failure(step.command, self._setup.rules, self._facts(), self._evidence, plan.pin)
+        if known is None or step.command in self._tried:
+            return None
+        self._tried.add(step.command)
+        text = f"not launched, since {known.attempt.source} shows that it fails here ({known.attempt.label})"
+        self._known.append(f"{self._shown(step.command)}: {text}")
+        self._setup.observer.note(f"{text}; `logtriage ledger forget` makes it forget")
+        advice = known.advice
+        if advice.command_text is None:
+            return Stop(advice.summary, advice)
+        return Next.from_advice(advice)
+
+    def _launch(self, step: Next) -> tuple[Attempt, Result]:
+        setup, plan = self._setup, self._setup.plan
+        self._number += 1
+        self._tried.add(step.command)
+        order = self._order(step)
+        started = ledger.now()
+        setup.book.begin_attempt({
+            "id": order.marker, "run": setup.run, "number": order.number, "environment": setup.key,
+            "command": order.text, "changed": " ".join(step.changed) if step.changed else None, "started": started,
+            "host": order.address.host, "port": order.address.port, "log": order.log,
+        })  # fmt: skip
+        deadline = [end for end in (
+            self._began + plan.budget if plan.budget else None,
+            setup.clock.now() + plan.start_timeout if plan.start_timeout else None,
+        ) if end is not None]  # fmt: skip
+        attempt = Attempt(
+            order, setup.rules, Options(facts=self._facts(), after=self._evidence, pinned=plan.pin), setup.probes,
+            setup.clock, observer=_Noting(setup, order), asked_to_stop=setup.asked_to_stop,
+            in_a_hurry=setup.in_a_hurry, grace=plan.grace, deadline=min(deadline, default=None),
+        )  # fmt: skip
+        result = attempt.judge()
+        self._keep(result, started)
+        return attempt, result
+
+    def _keep(self, result: Result, started: str) -> None:
+        """Write an attempt down before anything else happens, and count it as evidence."""
+        found = entries.entry(result, self._setup.run, started)
+        self._setup.book.finish(result.order.marker, found)
+        if result.ending not in (results.INTERRUPTED, results.LATE):
+            self._evidence.append(entries.attempt_of(found["evidence"]))
+        self._entries = [item for item in self._entries if item["number"] != found["number"]] + [found]
+        self._setup.on_entry(found, result)
+
+    def _explored(self, attempt: Attempt, result: Result, first: Next) -> Outcome:
+        """Measure the server that works, then every other candidate; launch the fastest again if it is to serve."""
+        setup = self._setup
+        working = {first.command: self._measured(attempt, result)}
+        for change, text in choices.unexplored(result.report.launch, setup.rules, self._evidence, setup.plan.pin):
+            step = Next(tuple(launcher.from_text(text)), change.why, (change.flag, str(change.new)))
+            if self._limit() is not None or setup.asked_to_stop() or step.command in self._tried:
+                continue
+            attempt, found = self._launch(step)
+            if found.is_working:
+                working[step.command] = self._measured(attempt, found)
+            elif found.ending == results.READY:
+                attempt.stop()
+        if setup.asked_to_stop():
+            return self._outcome("interrupted", "whoever runs it asked it to stop")
+        ranked = sorted(working, key=lambda command: -working[command])
+        because = f"{len(working)} configurations work; this one is the fastest"
+        if setup.plan.then == "stop":
+            return self._outcome("working", because)
+        attempt, result = self._launch(Next(ranked[0], "the fastest of those that work"))
+        if not result.is_working:
+            return self._outcome("stopped", f"the fastest configuration did not come up again: {result.because}")
+        return self._outcome("working", because, attempt=attempt, result=result)
+
+    def _measured(self, attempt: Attempt, result: Result) -> float:
+        """Measure a server that works, write it down, stop it; return its tokens per second at 32 requests."""
+        measured = attempt.measure()
+        speed = measured.value if isinstance(measured, Answered) else None
+        self._keep(result.replace(speed=speed, stopped=attempt.stop()), ledger.now())
+        return float(max(speed.tokens_per_s.values())) if speed is not None else 0.0
+
+    def _order(self, step: Next) -> results.Order:
+        setup = self._setup
+        marker = f"{setup.run}:{self._number}"
+        log = os.path.join(setup.logs, f"attempt-{self._number}.log")
+        address = results.address_of(step.command, setup.rules)
+        return results.Order(
+            self._number, step.command, self._shown(step.command), log, marker, address, step.why, step.changed
+        )
+
+    def _limit(self) -> str | None:
+        plan = self._setup.plan
+        if self._number - self._first >= plan.max_attempts:
+            return f"{plan.max_attempts} attempts were made, and no more are allowed (--max-attempts)"
+        if plan.budget is not None and self._setup.clock.now() - self._began >= plan.budget:
+            return f"the time is over (--budget, {plan.budget:g} s)"
+        return None
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait; return False if whoever runs it asks it to stop meanwhile."""
+        clock = self._setup.clock
+        end = clock.now() + seconds
+        while clock.now() < end:
+            if self._setup.asked_to_stop():
+                return False
+            clock.sleep(0.1)
+        return True
+
+    def _facts(self) -> dict[str, Any]:
+        return {**self._setup.facts, "environment": self._setup.key}
+
+    def _shown(self, command: Sequence[str]) -> str:
+        """A command as text to paste, with a variable for each secret."""
+        return shown(command, self._redactor)
+
+    def _outcome(self, state: str, because: str, **more: Any) -> Outcome:
+        return Outcome(state, because, tuple(self._entries), tuple(self._known), **more)
+
+
+def shown(command: Sequence[str], redactor: Redactor) -> str:
+    """Return a command as one text for a shell, with a variable for each secret."""
+    import shlex
+
+    text = command[0] if len(command) == 1 else shlex.join(redactor.argv(command)[0])
+    return redact_shell(text.replace("'$", '"$').replace("\n", " "), redactor) if len(command) == 1 else _open(text)
+
+
+def _open(text: str) -> str:
+    """Let a shell see the variables that stand for secrets: `'$API_KEY'` becomes `"$API_KEY"`."""
+    import re
+
+    return re.sub(r"'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', text)
+
+
+class _Noting(results.Observer):
+    """Writes into the ledger how far an attempt is, and passes everything on."""
+
+    def __init__(self, setup: Setup, order: results.Order) -> None:
+        self._book, self._to, self._id = setup.book, setup.observer, order.marker
+
+    def launching(self, order: results.Order) -> None:
+        self._to.launching(order)
+
+    def launched(self, order: results.Order, pid: int) -> None:
+        self._book.update(self._id, pid=pid, birth=processes.birth(pid))
+        self._to.launched(order, pid)
+
+    def stage(self, order: results.Order, stage: str, seconds: float) -> None:
+        self._book.update(self._id, stage=stage)
+        self._to.stage(order, stage, seconds)
+
+    def judged(self, result: Result) -> None:
+        self._to.judged(result)
+
+    def note(self, text: str) -> None:
+        self._to.note(text)
+
+
+def refuse_redirection(command: Sequence[str], rules: RuleSet) -> None:
+    """Raise InputError for a command that sends its output elsewhere: there would be no log to follow."""
+    from logtriage.advice.command import redirect_target
+    from logtriage.engine import launch as launches
+
+    launch = launches.from_command(command, rules)
+    if launch.command is None:
+        raise InputError(
+            "the command starts no server that is known: give it after `--`, as in "
+            "`logtriage run -- python3 -m sglang.launch_server --model-path …`"
+        )
+    if (target := redirect_target(launch)) is not None:
+        raise InputError(f"the command sends its output to {target}; leave that to the runner (--logs DIR)")

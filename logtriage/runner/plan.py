@@ -1,0 +1,86 @@
+"""What a run is to do, as ``plan.yaml`` or the command line says it, validated with pydantic."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from logtriage.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
+
+
+def seconds(text: Any) -> Any:
+    """Return a duration such as ``2h``, ``1h30m``, ``90s`` or ``90`` in seconds. Raises ValueError."""
+    if not isinstance(text, str):
+        return text
+    found = _DURATION.fullmatch(text.strip().replace(" ", ""))
+    if not text.strip() or found is None or not any(found.groups()):
+        raise ValueError(f"{text!r} is no duration; give it as 2h, 1h30m, 90s or 90 (seconds)")
+    hours, minutes, rest = (float(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + rest
+
+
+Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0)]
+
+
+class Plan(BaseModel):
+    """All that a run can be told.
+
+    Attributes:
+        command: words of the command to start with; a single one with blanks is text for a shell.
+        pin: flags that are never changed.
+        max_attempts: launches at most; `budget`: seconds for all of them; `start_timeout` for each to answer.
+        retry_after: seconds to wait before each repetition of a launch whose failure may pass.
+        then: what becomes of the working server: it is served in the foreground, left running, or stopped.
+        prompts: a file of prompts with expected patterns; `smoke`: whether answers are asked for at all.
+        sm, server_version: what cannot be found out on this machine.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    command: list[str] = Field(default_factory=list)
+    pin: list[str] = Field(default_factory=list)
+    max_attempts: int = Field(default=8, ge=1)
+    budget: Seconds | None = None
+    start_timeout: Seconds | None = None
+    grace: Annotated[float, BeforeValidator(seconds), Field(ge=0)] = 2.0
+    retry_after: list[Seconds] | None = None
+    explore: bool = False
+    then: Literal["serve", "detach", "stop"] = "serve"
+    smoke: bool = True
+    prompts: str | None = None
+    save: str | None = None
+    on_attempt: str | None = None
+    logs: str | None = None
+    ledger: str | None = None
+    record: str | None = None
+    sm: int | None = Field(default=None, ge=50, lt=200)
+    server_version: str | None = None
+
+
+def load(path: str | None, given: Mapping[str, Any]) -> Plan:
+    """Return the plan in a file with what is given on the command line in its place. Raises InputError."""
+    data: Any = {}
+    if path is not None:
+        try:
+            with open(path, encoding="utf-8") as file:
+                data = yaml.safe_load(file) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise InputError(f"{path}: cannot be read as YAML: {error}") from error
+        if not isinstance(data, dict):
+            raise InputError(f"{path}: holds no mapping; a plan is `command: [python3, -m, …]` and further keys")
+        if isinstance(data.get("command"), str):
+            data["command"] = [data["command"]]
+    try:
+        return Plan.model_validate({**data, **given})
+    except ValidationError as error:
+        faults = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
+        known = ", ".join(Plan.model_fields)
+        raise InputError(f"{path or 'the command line'}: {'; '.join(faults)} (known keys: {known})") from error

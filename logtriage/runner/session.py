@@ -1,0 +1,168 @@
+"""A whole run put together: machine, ledger, lock and orphans in; the loop; and what becomes of the working server."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from logtriage import pipeline
+from logtriage.errors import InputError
+from logtriage.records import Record
+from logtriage.redact import Redactor
+from logtriage.runner import attempt as attempts
+from logtriage.runner import environment, ledger, loop, orphans, processes, recording, results
+from logtriage.runner.lock import PortLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.following import Clock
+    from logtriage.runner.plan import Plan
+    from logtriage.runner.results import Observer, Result
+
+_HOOK_SECONDS = 60.0
+_ENDED_WELL = (0, -2, -15, 130, 143)
+
+
+class Asked(Record):
+    """What whoever runs it has asked for: to stop, to hurry; and signals to hand on to a server in the foreground."""
+
+    to_stop: Callable[[], bool]
+    in_a_hurry: Callable[[], bool]
+
+
+class Session:
+    """One `logtriage run`. Raises InputError where it cannot begin; then nothing was launched."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        rules: RuleSet,
+        observer: Observer,
+        asked: Asked,
+        clock: Clock,
+        *,
+        resume: bool = False,
+        probes: attempts.Probes | None = None,
+    ) -> None:
+        self.secrets = rules.secrets
+        self.plan, self._rules, self._observer, self._asked, self._clock = plan, rules, observer, asked, clock
+        self.book = ledger.Ledger(plan.ledger or ledger.default_path(), observer.note)
+        self.command = tuple(plan.command)
+        self.run, again = self._id_and_command(resume)
+        self.command = again or self.command
+        loop.refuse_redirection(self.command, rules)
+        self._lock = PortLock(results.address_of(self.command, rules).port)
+        self._probes = probes or attempts.system_probes(**({"prompts": plan.prompts} if plan.prompts else {}))
+        found = environment.probe(self.command, rules)
+        given = {"sm": plan.sm, "server_version": plan.server_version}
+        self._facts = {**found.facts(), **{name: value for name, value in given.items() if value is not None}}
+        self._identity = found.identity() | {name: str(value) for name, value in given.items() if value is not None}
+        self._key = ledger.key_of(self._identity)
+        orphans.settle(self.book, self.run if resume else None, rules, clock, observer)
+        self.logs = plan.logs or os.path.join(ledger.state_folder(), "runs", self.run)
+        try:
+            os.makedirs(self.logs, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.logs}: logs cannot be kept there: {error.strerror or error}") from error
+        self._recording = recording.Recording(plan.record or os.environ.get("LOGTRIAGE_RUN"), self.run, rules)
+
+    def execute(self) -> loop.Outcome:
+        """Run the loop; note in the ledger how it went. A working server is left running."""
+        shown = loop.shown(self.command, Redactor(self._rules.secrets))
+        plan = {**self.plan.model_dump(exclude={"command"}, exclude_defaults=True), "command": [shown]}
+        birth = processes.birth(os.getpid()) or ""
+        self.book.begin_run(self.run, self._identity, self._key, shown, plan, birth)
+        outcome = loop.Loop(self._setup()).run(self.command)
+        if outcome.attempt is None or self.plan.then == "stop":
+            stopped = outcome.attempt.stop() if outcome.attempt else None
+            if stopped is not None and stopped.left:
+                self._observer.note(f"not released: {'; '.join(stopped.left)}")
+            self.book.end_run(self.run, outcome.state, outcome.because)
+        elif self.plan.then == "detach":
+            self.book.end_run(self.run, "detached", f"pid {outcome.attempt.pid}")
+        return outcome
+
+    def serve(self, outcome: loop.Outcome) -> Result:
+        """Keep the working server in the foreground until it ends or is to; note its end in the ledger."""
+        assert outcome.attempt is not None  # noqa: S101
+        result = outcome.attempt.serve()
+        marker = result.order.marker
+        self.book.update(marker, exit_code=result.exit_code, ended=ledger.now())
+        well = ended_well(result)
+        if not well:
+            verdict = result.report.verdict
+            self.book.update(marker, label=verdict.label, outcome=verdict.outcome)
+        self.book.end_run(self.run, "served" if well else "failed", result.because)
+        return result
+
+    def close(self) -> None:
+        """Write what is pending and let go of the port."""
+        self.book.close()
+        self._lock.release()
+
+    # ---- private
+
+    def _id_and_command(self, resume: bool) -> tuple[str, tuple[str, ...] | None]:
+        if not resume:
+            if not self.command:
+                raise InputError("no command to run: give it after `--`, as in `logtriage run -- python3 -m sglang.…`")
+            stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+            return f"{stamp}-{secrets.token_hex(3)}", None
+        row = self.book.run()
+        if row is None:
+            raise InputError(f"{self.book.path}: there is no run to resume; start one with `logtriage run -- CMD`")
+        if self.command:
+            return row["id"], None
+        begun = self.book.attempts("run = ?", (row["id"],))
+        text = begun[-1]["command"] if begun and begun[-1]["ended"] is None else row["command"]
+        return row["id"], orphans.restored(text, self._rules)
+
+    def _setup(self) -> loop.Setup:
+        return loop.Setup(
+            run=self.run, plan=self.plan, rules=self._rules, facts=self._facts, key=self._key, book=self.book,
+            logs=self.logs, probes=self._probes, clock=self._clock, observer=self._observer,
+            asked_to_stop=self._asked.to_stop, in_a_hurry=self._asked.in_a_hurry, on_entry=self._on_entry,
+        )  # fmt: skip
+
+    def _on_entry(self, entry: Mapping[str, Any], result: Result) -> None:
+        self._recording.add(entry, result)
+        if self.plan.on_attempt:
+            text = json.dumps(entry, ensure_ascii=False)
+            try:
+                done = subprocess.run(  # noqa: S602 - the user's own command, for a shell
+                    self.plan.on_attempt, shell=True, input=text, text=True, timeout=_HOOK_SECONDS, check=False,
+                    stdout=subprocess.DEVNULL,
+                )  # fmt: skip
+            except (OSError, subprocess.TimeoutExpired) as error:
+                self._observer.note(f"--on-attempt {self.plan.on_attempt}: {error}")
+            else:
+                if done.returncode:
+                    self._observer.note(f"--on-attempt {self.plan.on_attempt}: exit code {done.returncode}")
+
+
+def ended_well(result: Result) -> bool:
+    """Return whether a server that was served has ended because somebody asked it to."""
+    return result.ending == results.INTERRUPTED or result.exit_code in _ENDED_WELL
+
+
+def suggest(
+    log: Any, command: Sequence[str] = (), history: Sequence[Any] = (), *, rules: RuleSet | None = None, **more: Any
+) -> Any:
+    """Return the advice for a failed launch, for other launchers.
+
+    `log` is a path, bytes or lines; `command` the words that were launched; `history` earlier attempts, the oldest
+    first: their logs, or what `pipeline.attempt` made of them. `more` are further fields of `pipeline.Options`, such
+    as `facts`, `responses` and `pinned`. Raises InputError for what cannot be read.
+    """
+    from logtriage.records import Attempt
+
+    rules = rules or pipeline.load_rules()
+    earlier = [item if isinstance(item, Attempt) else pipeline.attempt(item, rules) for item in history]
+    options = pipeline.Options(command=command, after=earlier, **more)
+    return pipeline.analyze(log, rules=rules, options=options).advice

@@ -1,0 +1,196 @@
+"""The runner against a fake SGLang that is a real program: it ends at a configuration that works, in few launches."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+FAKE = ROOT / "tests" / "fake_sglang" / "launch_server.py"
+MODEL = "nvidia/Qwen3.5-397B-A17B-NVFP4"
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Variables for runs of a test: a state folder of its own. What a test leaves running is ended after it."""
+    yield {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "NO_PROXY": "*", "FAKE_STAGE_S": "0.01"}
+    for process in psutil.process_iter(["cmdline"]):
+        if str(tmp_path) in " ".join(process.info["cmdline"] or ()):
+            process.kill()
+
+
+def server(port: int, tmp_path: Path, *flags: str, model: str = MODEL) -> list[str]:
+    """The command of a fake server. Its (unused) download folder marks it as this test's."""
+    return [sys.executable, str(FAKE), "--model-path", model, "--quantization", "modelopt_fp4", "--tp", "2",
+            "--port", str(port), "--download-dir", str(tmp_path), *flags]  # fmt: skip
+
+
+def started(words: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+    """Begin `logtriage run` with some words."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "logtriage", "run", *words], env=env, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def ran(words: list[str], env: dict[str, str]) -> tuple[int, dict[str, Any], str]:
+    """Run `logtriage run` to its end; return its exit code, its result as data and its diagnostics."""
+    process = started(["--format", "json", *words], env)
+    out, err = process.communicate(timeout=120)
+    return process.returncode, json.loads(out) if out else {}, err
+
+
+def labels(result: dict[str, Any]) -> list[str]:
+    return [entry["report"]["verdict"]["label"] for entry in result["attempts"]]
+
+
+def wait_for(is_true: Callable[[], Any]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("version", ["0.5.9", "0.5.16"])
+def test_from_two_sm100_only_backends_to_a_working_one_in_two_launches(
+    state: dict[str, str], port: int, tmp_path: Path, version: str
+) -> None:
+    """MoE and dense flashinfer_trtllm on SM120: one step to MoE flashinfer_cutlass, the dense one replaced with it."""
+    words = server(
+        port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm", "--fp4-gemm-backend", "flashinfer_trtllm"
+    )
+    code, result, err = ran(["--once", "--", *words], state | {"FAKE_VERSION": version})
+    assert code == 0, err
+    assert labels(result) == ["sm100-only-kernel", "healthy"]
+    last = result["attempts"][-1]
+    assert last["changed"] == {"flag": "--moe-runner-backend", "value": "flashinfer_cutlass"}
+    assert "--fp4-gemm-backend flashinfer_trtllm" not in last["command_text"]
+    assert last["smoke"]["passed"]
+
+
+def test_away_from_garbage_then_explored(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """From garbage under flashinfer_cutedsl to another class; exploring finds dense flashinfer_cudnn the fastest."""
+    words = server(
+        port, tmp_path, "--moe-runner-backend", "flashinfer_cutedsl", "--fp4-gemm-backend", "flashinfer_cutlass"
+    )
+    code, result, err = ran(["--explore", "--once", "--", *words], state)
+    assert code == 0, err
+    assert labels(result)[:2] == ["degenerate-output", "healthy"]
+    assert result["attempts"][1]["changed"] == {"flag": "--moe-runner-backend", "value": "flashinfer_cutlass"}
+    measured = [entry for entry in result["attempts"] if entry["speed"]]
+    fastest = max(measured, key=lambda entry: max(entry["speed"]["tokens_per_s"].values()))
+    assert fastest["changed"] == {"flag": "--fp4-gemm-backend", "value": "flashinfer_cudnn"}
+    assert len(result["attempts"]) == len({entry["command_text"] for entry in result["attempts"]})
+
+
+def test_bare_killed_is_no_lack_of_memory(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """A launch that is killed without a word is tried twice more, and never called out of memory."""
+    (tmp_path / "plan.yaml").write_text("retry_after: [0.1, 0.2]\nthen: stop\n", encoding="utf-8")
+    words = server(port, tmp_path, model="shot")
+    code, result, err = ran(["--plan", str(tmp_path / "plan.yaml"), "--", *words], state)
+    assert code == 1
+    assert labels(result) == ["killed-unexplained"] * 3, err
+
+
+def test_environment_failure_stops_at_once(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """No flag is tried where the model is not there: one launch, and what to repair."""
+    code, result, _ = ran(["--", *server(port, tmp_path, model="missing")], state)
+    assert code == 1
+    assert labels(result) == ["model-load"]
+    assert result["because"].startswith("the environment has to be repaired")
+
+
+def test_the_next_run_does_not_repeat_what_failed(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """What the ledger knows to fail here is not launched again, and the step after it is taken."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    assert labels(ran(["--once", "--", *words], state)[1]) == ["sm100-only-kernel", "healthy"]
+    code, result, err = ran(["--once", "--", *words], state)
+    assert (code, labels(result)) == (0, ["healthy"]), err
+    assert len(result["known"]) == 1
+
+
+def test_port_in_use_launches_nothing_and_says_who(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """A held port is found before the launch; the holder is named and left alone."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", port))
+        holder.listen()
+        code, result, _ = ran(["--", *server(port, tmp_path)], state)
+    assert code == 1
+    assert labels(result) == ["port-in-use"]
+    assert f"pid {os.getpid()}" in result["because"]
+    assert not os.path.exists(result["attempts"][0]["log"])
+
+
+def test_working_server_stays_in_the_foreground(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """It is served until SIGTERM, which goes on to it; then nothing of it is left and the exit code is 0."""
+    process = started(["--", *server(port, tmp_path)], state)
+    assert process.stdout is not None
+    lines = iter(process.stdout.readline, "")
+    assert next(line for line in lines if line.startswith("server: ")).startswith(f"server: http://127.0.0.1:{port}")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert not mine(tmp_path)
+
+
+def test_interrupt_stops_the_child_and_tells_what_was_tried(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """Ctrl-C in the middle of an attempt: nothing is left running, the ledger has it, the exit code is 130."""
+    process = started(["--", *server(port, tmp_path)], state | {"FAKE_DO": "hang:weight-load"})
+    wait_for(lambda: mine(tmp_path))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in out
+    assert not mine(tmp_path)
+
+
+def test_killed_runner_then_resume(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """SIGKILL of the runner leaves a server behind: the next run names it, --resume ends it and goes on."""
+    words = server(port, tmp_path)
+    process = started(["--", *words], state | {"FAKE_DO": "hang:weight-load"})
+    wait_for(lambda: mine(tmp_path))
+    time.sleep(0.5)
+    process.kill()
+    process.communicate()
+    left = mine(tmp_path)
+    assert left
+    code, result, err = ran(["--resume", "--once"], state)
+    assert code == 0, err
+    assert str(left[0].pid) in err
+    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left)
+    assert [entry["number"] for entry in result["attempts"]] == [2]
+
+
+def mine(tmp_path: Path) -> list[psutil.Process]:
+    """The fake servers of a test that are alive."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if str(FAKE) in words and str(tmp_path) in words and "logtriage" not in words:
+            found.append(process)
+    return found
