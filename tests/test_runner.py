@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytest.importorskip("logtriage.runner.smoke")
+
 FAKE = ROOT / "tests" / "fake_sglang" / "launch_server.py"
 MODEL = "nvidia/Qwen3.5-397B-A17B-NVFP4"
 
