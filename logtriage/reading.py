@@ -42,7 +42,6 @@ class Options(Record):
         also: numbers of lines to keep whatever they hold (counted in every log).
         after: earlier attempts, the oldest first.
         pinned: flags that advice must not change.
-        finding: what whoever asked the server found wrong with its answers; it comes before the look at `responses`.
         seen: what whoever launched it saw and a log cannot tell; it counts where the log shows no failure.
     """
 
@@ -56,7 +55,6 @@ class Options(Record):
     also: Sequence[int] = ()
     after: Sequence[Attempt] = ()
     pinned: Sequence[str] = ()
-    finding: Finding | None = None
     seen: Seen | None = None
 
 

@@ -121,12 +121,20 @@ def _ruled_out(entries: Iterable[Mapping[str, Any]]) -> Iterable[str]:
 
 def _ranking(measured: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     """The working configurations, the fastest first."""
-    yield "ranking:"
-    ranked = sorted(measured, key=lambda entry: -max(entry["speed"]["tokens_per_s"].values()))
+    yield "ranking (tokens per second and seconds to the first token, at 1 and at 32 requests):"
+    ranked = sorted(measured, key=lambda entry: -_rate(entry["speed"]))
     for place, entry in enumerate(ranked, start=1):
-        rates = ", ".join(
-            f"{rate:.0f} tokens/s and {entry['speed']['first_token_s'][count]:.2f} s to the first at {count}"
-            for count, rate in entry["speed"]["tokens_per_s"].items()
-        )
+        speed = entry["speed"]
+        cells = [
+            "-" if rate is None else f"{rate:.0f} tokens/s, {first:.3f} s"
+            for rate, first in (
+                (speed["tokens_per_s_1"], speed["first_token_s_1"]),
+                (speed["tokens_per_s_32"], speed["first_token_s_32"]),
+            )
+        ]
         changed = " ".join(entry["changed"].values()) if entry["changed"] else entry["why"]
-        yield f"  {place}. attempt {entry['number']} ({changed}): {rates} at the same time"
+        yield f"  {place}. attempt {entry['number']}, {changed}: {' | '.join(cells)}  ({speed['method']})"
+
+
+def _rate(speed: Mapping[str, Any]) -> float:
+    return float(speed["tokens_per_s_32"] or speed["tokens_per_s_1"] or 0.0)

@@ -10,7 +10,6 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from logtriage import following
-from logtriage.answers import Finding
 from logtriage.records import Record, Seen
 from logtriage.runner import activity, cleanup, launcher, results
 from logtriage.runner.background import Background
@@ -219,17 +218,13 @@ class Attempt:
     def _with_answers(self, now: float) -> Result | None:
         assert self._smoke is not None  # noqa: S101
         smoke = self._smoke.result()
-        if not smoke.passed and smoke.finding is None and not smoke.answers:
+        if not smoke.passed and smoke.finding is None:
             self._unanswered_at = self._unanswered_at or now
             if now - self._unanswered_at < _AFTER_SMOKE:
                 return None  # its log may be about to say why
-            return self._over(
-                results.STALLED, f"it gives no answers: {smoke.because}", label="hang-timeout", smoke=smoke
-            )
-        finding = smoke.finding
-        if not smoke.passed and finding is None:
-            finding = Finding("unexpected", smoke.because, 0.8)
-        options = self._options.replace(responses=smoke.bodies, finding=finding)
+            because = f"it does not answer as it should: {smoke.because}"
+            return self._over(results.STALLED, because, label="hang-timeout", smoke=smoke)
+        options = self._options.replace(responses=smoke.bodies, finding=smoke.finding)
         report = self._follower.report(options)
         because = "it answers sensibly" if smoke.passed else smoke.because
         return self._result(results.READY, because, report, smoke=smoke)
@@ -294,12 +289,22 @@ def _who(holder: Any) -> str:
     return f"pid {holder.pid} ({holder.name})" if holder.name else f"pid {holder.pid}"
 
 
-def system_probes(**smoke: Any) -> Probes:
-    """Return the probes that ask real servers; `smoke` are further arguments of the smoke test."""
-    from functools import partial
-    from importlib import import_module
+def system_probes(
+    prompts: str | None = None, python: str | None = None, stop: Callable[[], bool] | None = None
+) -> Probes:
+    """Return the probes that ask real servers.
 
-    readiness, smoke_test, speed = (
-        import_module(f"logtriage.runner.{name}") for name in ("readiness", "smoke", "speed")
+    `prompts` is a file for the smoke test, `python` the interpreter of the server, whose own benchmark measures the
+    speed if it has one; `stop` ends a question early. Raises InputError for the file.
+    """
+    from functools import partial
+
+    from logtriage.runner import readiness, smoke, speed
+    from logtriage.runner.prompts import load
+
+    return Probes(
+        check=readiness.check,
+        holder=readiness.port_holder,
+        smoke=partial(smoke.run, prompts=load(prompts), stop=stop),
+        speed=partial(speed.measure, python=python, stop=stop),
     )
-    return Probes(readiness.check, readiness.port_holder, partial(smoke_test.run, **smoke), speed.measure)

@@ -201,7 +201,7 @@ class Loop:
         measured = attempt.measure()
         speed = measured.value if isinstance(measured, Answered) else None
         self._keep(result.replace(speed=speed, stopped=attempt.stop()), ledger.now())
-        return float(max(speed.tokens_per_s.values())) if speed is not None else 0.0
+        return float(speed.tokens_per_s_32 or speed.tokens_per_s_1 or 0.0) if speed is not None else 0.0
 
     def _order(self, step: Next) -> results.Order:
         setup = self._setup

@@ -58,8 +58,8 @@ class Session:
         self.command = again or self.command
         loop.refuse_redirection(self.command, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
-        self._probes = probes or attempts.system_probes(**({"prompts": plan.prompts} if plan.prompts else {}))
         found = environment.probe(self.command, rules)
+        self._probes = probes or attempts.system_probes(plan.prompts, found.python, asked.to_stop)
         given = {"sm": plan.sm, "server_version": plan.server_version}
         self._facts = {**found.facts(), **{name: value for name, value in given.items() if value is not None}}
         self._identity = found.identity() | {name: str(value) for name, value in given.items() if value is not None}
