@@ -101,9 +101,10 @@ def test_away_from_garbage_then_explored(state: dict[str, str], port: int, tmp_p
     assert labels(result)[:2] == ["degenerate-output", "healthy"]
     assert result["attempts"][1]["changed"] == {"flag": "--moe-runner-backend", "value": "flashinfer_cutlass"}
     measured = [entry for entry in result["attempts"] if entry["speed"]]
-    fastest = max(measured, key=lambda entry: entry["speed"]["tokens_per_s_32"])
+    fastest = max(measured, key=lambda entry: entry["speed"]["tokens_per_s_1"])
     assert fastest["changed"] == {"flag": "--fp4-gemm-backend", "value": "flashinfer_cudnn"}
-    assert len(result["attempts"]) == len({entry["command_text"] for entry in result["attempts"]})
+    assert result["working"]["attempt"] == fastest["number"]
+    assert len(result["attempts"]) == len({entry["command_text"] for entry in result["attempts"]}) == 6
 
 
 def test_bare_killed_is_no_lack_of_memory(state: dict[str, str], port: int, tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ class Loop:
         """Measure the server that works, then every other candidate; launch the fastest again if it is to serve."""
         setup = self._setup
         working = {first.command: self._measured(attempt, result)}
+        results_of = {first.command: result}
         for change, text in choices.unexplored(result.report.launch, setup.rules, self._evidence, setup.plan.pin):
             step = Next(tuple(launcher.from_text(text)), change.why, (change.flag, str(change.new)))
             if self._limit() is not None or setup.asked_to_stop() or step.command in self._tried:
@@ -183,6 +184,7 @@ class Loop:
             attempt, found = self._launch(step)
             if found.is_working:
                 working[step.command] = self._measured(attempt, found)
+                results_of[step.command] = found
             elif found.ending == results.READY:
                 attempt.stop()
         if setup.asked_to_stop():
@@ -190,7 +192,7 @@ class Loop:
         ranked = sorted(working, key=lambda command: -working[command])
         because = f"{len(working)} configurations work; this one is the fastest"
         if setup.plan.then == "stop":
-            return self._outcome("working", because)
+            return self._outcome("working", because, result=results_of[ranked[0]])
         attempt, result = self._launch(Next(ranked[0], "the fastest of those that work"))
         if not result.is_working:
             return self._outcome("stopped", f"the fastest configuration did not come up again: {result.because}")

@@ -24,8 +24,6 @@ class Service:
         self.page: bytes | None = None  # a proxy's page, sent in place of every answer
         self._answers = yaml.safe_load((HERE / "answers.yaml").read_text(encoding="utf-8"))
         self._story = (HERE / "story.txt").read_text(encoding="utf-8").strip()
-        self._busy = 0
-        self._lock = threading.Lock()
 
     def answer(self, question: str, limit: int) -> tuple[str, list[tuple[float | None, int, str]], str]:
         """The text, its tokens as (logprob, id, text), and why it ended."""
@@ -41,12 +39,7 @@ class Service:
 
     def work(self, count: int) -> None:
         """Take the time that so many tokens take."""
-        with self._lock:
-            self._busy += 1
-            share = max(1.0, self._busy / 4)
-        time.sleep(count / self.tokens_per_s * share)
-        with self._lock:
-            self._busy -= 1
+        time.sleep(count / self.tokens_per_s)
 
 
 def serve(host: str, port: int, service: Service) -> ThreadingHTTPServer:
@@ -93,7 +86,6 @@ def serve(host: str, port: int, service: Service) -> ThreadingHTTPServer:
             if data.get("stream"):
                 self._stream(text, tokens, finish, form, service)
                 return
-            service.work(len(tokens))
             wants = bool(data.get("logprobs") or data.get("return_logprob"))
             self._json(200, form(text, tokens if wants else None, finish, service.model, len(tokens)))
 
