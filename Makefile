@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
 
-.PHONY: demo test lint bench evaluate coverage format clean
+.PHONY: demo test lint bench evaluate coverage realserver format clean
 
 demo: $(VENV)/ready
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
@@ -28,6 +28,10 @@ evaluate: $(VENV)/ready
 
 coverage: $(VENV)/ready
 	$(BIN)/python tools/coverage.py
+
+# The runner against a real SGLang: docs/realserver.md says what it needs. It skips where there is no GPU.
+realserver: $(VENV)/ready
+	$(BIN)/python tools/realserver.py $(ARGS)
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .

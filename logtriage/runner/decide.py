@@ -54,6 +54,14 @@ _ENDS = {
 }
 
 
+def _was_our_idea(step: Next, advice: Advice) -> bool:
+    """Whether the value that needs what is broken here was a step's own candidate: then it is only one that failed.
+
+    A user who asks for a backend wants it repaired; of a candidate nobody said that it has to work.
+    """
+    return bool(advice.changes) and step.changed is not None and step.changed[0] == advice.changes[0].flag
+
+
 def after(result: Result, step: Next, retries: int, delays: Sequence[float]) -> Next | Retry | Stop:
     """Return what to do after an attempt that does not work; `retries` were made of the same command already."""
     verdict, advice = result.report.verdict, result.report.advice
@@ -63,7 +71,7 @@ def after(result: Result, step: Next, retries: int, delays: Sequence[float]) -> 
         return Stop(f"its port was taken: {verdict.because}", advice)
     if verdict.outcome in ("healthy", "incomplete"):
         return Stop(f"{result.because}, and its log shows no failure: somebody else may have stopped it", advice)
-    if advice.action == "fix-environment":
+    if advice.action == "fix-environment" and not _was_our_idea(step, advice):
         return Stop(f"the environment has to be repaired first. {advice.summary}", advice)
     if advice.changes and advice.command_text is not None:
         return Next.from_advice(advice)

@@ -32,8 +32,10 @@ def read(visible: str | None, nvml: Any = None) -> Found:
     `nvml` is the module to ask, by default that of nvidia-ml-py.
     """
     if nvml is None:
-        import pynvml
-
+        try:
+            import pynvml
+        except ImportError:  # run from a checkout, with packages carried by hand
+            return Found(gaps=("The GPUs of this machine are not known: nvidia-ml-py is not installed.",))
         nvml = pynvml
     try:
         nvml.nvmlInit()
