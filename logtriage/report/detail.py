@@ -18,6 +18,7 @@ AROUND = 12
 
 _FRAMES = 30
 _EACH = 12  # effects, and other lines of one kind
+_OUTCOMES = 3
 _NO_CAUSE = 3  # lines around each line to read where no cause is known
 _NEXT = 200  # lines in which a time stamp is looked for
 _STAGES = 24  # of one rank: a draft model passes some of them again
@@ -117,7 +118,7 @@ def attempts(report: Report, earlier: Iterable[Attempt]) -> list[dict[str, Any]]
 def _roles(report: Report) -> Iterator[tuple[int, tuple[str, str | None]]]:
     """The lines that mean something, each once: the last one that is yielded for a line counts."""
     incident = report.incident
-    for match in incident.outcomes[:_EACH]:
+    for match in incident.outcomes[:_OUTCOMES]:
         yield match.line, ("outcome", None)
     for at in incident.troubles[:_EACH]:
         yield at, ("trouble", None)

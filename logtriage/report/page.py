@@ -33,6 +33,7 @@ def of(data: dict[str, Any], number: int) -> dict[str, Any]:
     return {
         **data,
         "id": f"r{number}",
+        "is_known": data["verdict"]["decided_by"] != "none",
         "tone": TONES[data["verdict"]["outcome"]],
         "root": _root(data),
         "blamed": view.blamed(data),
@@ -195,18 +196,29 @@ def _took(amount: float, unit: str) -> str:
 
 
 def _tried(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """The elimination matrix: for each flag that varied or was blamed, each value with the launches that had it."""
+    """The elimination matrix: for each flag that was blamed or varied, each value with the launches that had it."""
     if not attempts:
         return None
-    names = list(dict.fromkeys(name for attempt in attempts for name in attempt["flags"]))
-    blamed = {attempt["flag"] for attempt in attempts}
-    rows = []
-    for name in names:
-        values = list(dict.fromkeys(attempt["flags"].get(name) for attempt in attempts))
-        if len(values) == 1 and name not in blamed:
-            continue
-        for value in values:
-            had = [number for number, attempt in enumerate(attempts, 1) if attempt["flags"].get(name) == value]
-            rows.append({"flag": name, "first": value is values[0], "span": len(values), "value": value, "had": had})
+    blamed = list(dict.fromkeys(attempt["flag"] for attempt in attempts if attempt["flag"]))
+    varied = [name for name in dict.fromkeys(name for attempt in attempts for name in attempt["flags"])
+              if len({attempt["flags"].get(name) for attempt in attempts}) > 1]  # fmt: skip
     launches = [{**attempt, "tone": TONES[attempt["outcome"]]} for attempt in attempts]
-    return {"launches": launches, "rows": rows}
+    return {
+        "launches": launches,
+        "blamed": [row for name in blamed for row in _values(name, attempts)],
+        "varied": [row for name in varied if name not in blamed for row in _values(name, attempts)],
+    }
+
+
+def _values(flag: str, attempts: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """A row for each value of a flag, with the numbers of the launches that had it."""
+    values = list(dict.fromkeys(_value(attempt, flag) for attempt in attempts))
+    for position, value in enumerate(values):
+        had = [number for number, attempt in enumerate(attempts, 1) if _value(attempt, flag) == value]
+        yield {"flag": flag, "first": not position, "span": len(values), "value": value, "had": had}
+
+
+def _value(attempt: dict[str, Any], flag: str) -> str | None:
+    """The value of a flag in a launch; that of a variable is known only where it was blamed."""
+    value: str | None = attempt["flags"].get(flag)
+    return attempt["value"] if value is None and attempt["flag"] == flag else value
