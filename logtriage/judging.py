@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, TypeVar
 
 from logtriage import verdict as ladder
-from logtriage.engine import clock, incident, launch
-from logtriage.records import Record
+from logtriage.engine import clock, identity, incident, launch, skew
+from logtriage.records import STAGES, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from logtriage.answers import Finding
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.node_records import Node
     from logtriage.reading import Options, Reading
-    from logtriage.records import Event, Incident, Launch, Match, RootCause, Verdict
+    from logtriage.records import Incident, Launch, Match, RootCause, Verdict
+
+_Item = TypeVar("_Item")
 
 
 class Judged(Record):
@@ -25,68 +29,84 @@ class Judged(Record):
     root: RootCause | None
     launch: Launch
     marks: tuple[tuple[int, str], ...]
+    nodes: tuple[Node, ...] = ()
+    clocks: skew.Clocks | None = None
 
 
 def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[Judged, list[str]]:
     """Judge the last launch that has an outcome, of every file; mention the others."""
+    chosen, notes = choose(reading, rules, options)
+    return judge_launches(reading, rules, options, finding, chosen.values()), notes
+
+
+def choose(reading: Reading, rules: RuleSet, options: Options) -> tuple[dict[tuple[int, str], int], list[str]]:
+    """Return the launch to judge of every file (and of every container in it), and notes on the others."""
     notes: list[str] = []
-    chosen: list[int] = []
-    for (file, _), own in _launches_by_stream(reading).items():
+    chosen: dict[tuple[int, str], int] = {}
+    for stream, own in launches_by_stream(reading).items():
         picked = own[-1]
         if len(own) > 1:  # of a single launch there is nothing to choose
             picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), picked)
-        chosen.append(picked)
+        chosen[stream] = picked
         if len(own) > 1:
             notes.append(
-                f"{reading.files[file].name} holds {len(own)} launches; number {own.index(picked) + 1} is judged"
+                f"{reading.files[stream[0]].name} holds {len(own)} launches; number {own.index(picked) + 1} is judged"
             )
         if picked != own[-1]:
             notes.append("a later launch has no outcome yet")
-    return _judge_launches(reading, rules, options, finding, chosen), notes
+    return chosen, notes
 
 
-def count_launches(reading: Reading, kernel_logs: int) -> int:
+def count_launches(reading: Reading) -> int:
     """The most launches that one container or task of one log shows; the kernel's logs show none."""
-    logs = len(reading.files) - kernel_logs
-    return max((len(own) for (file, _), own in _launches_by_stream(reading).items() if file < logs), default=0)
+    found = launches_by_stream(reading).items()
+    return max((len(own) for (file, _), own in found if file not in reading.kernel), default=0)
 
 
-def _launches_by_stream(reading: Reading) -> dict[tuple[int, str], list[int]]:
-    """The launches of every file, and in it of every container or task, in order."""
+def launches_by_stream(reading: Reading) -> dict[tuple[int, str], list[int]]:
+    """Return the launches of every file, and in it of every container or task, in order."""
     found: dict[tuple[int, str], list[int]] = {}
     for event in reading.clock.events:
         line = reading.lines[event.first]
         own = found.setdefault((line.file, line.origin), [])
-        if event.launch not in own:
+        if not own or own[-1] != event.launch:
             own.append(event.launch)
     return found
 
 
 def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_index: int) -> bool:
-    return _judge_launches(reading, rules, options, None, [launch_index]).verdict.label != "incomplete"
+    return judge_launches(reading, rules, options, None, [launch_index]).verdict.label != "incomplete"
 
 
-def _judge_launches(
-    reading: Reading, rules: RuleSet, options: Options, finding: Finding | None, chosen: Sequence[int]
+def judge_launches(
+    reading: Reading,
+    rules: RuleSet,
+    options: Options,
+    finding: Finding | None,
+    launches: Iterable[int],
+    skews: Mapping[int, skew.Skew] | None = None,
 ) -> Judged:
+    """Judge some launches as one; `skews` tell how far the clocks of their files are off, if these are several."""
     lines, events = reading.lines, reading.clock.events
-    own = [number for number, event in enumerate(events) if event.launch in chosen]
+    chosen = sorted(launches)
+    own = _of(range(len(events)), chosen, lambda number: events[number].launch)
     evidence = incident.Evidence(
         lines=lines,
         events=events,
         own_events=own,
-        matches=[found for found in reading.matched.matches if events[found.event].launch in chosen],
-        marks=[mark for mark in reading.clock.marks if mark.launch in chosen],
+        matches=_of(reading.matched.matches, chosen, lambda found: events[found.event].launch),
+        marks=_of(reading.clock.marks, chosen, lambda mark: mark.launch),
         covered=reading.matched.covered,
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
         troubles=rules.troubles,
+        clocks=None if skews is None else skew.Clocks(lines, events, own, skews),
     )
     found = incident.build(evidence)
     decided = ladder.decide(
         found,
         rules.labels,
         finding,
-        stage=_stage(found.root, events, evidence.marks),
+        stage=_stage(found.root, evidence),
         recognised=bool(evidence.marks) or _recognised(reading, rules, own),
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
@@ -97,13 +117,38 @@ def _judge_launches(
         own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
     started = reading.launches.get(own_launch) or launch.nothing(options.facts)
     root = ladder.root_cause(found, decided, lines, events, started, rules)
-    return Judged(decided, found, root, started, tuple((mark.line, mark.stage) for mark in evidence.marks))
+    root = root and _placed(root, started, events[lines[root.line].event].rank)
+    marks = tuple((mark.line, mark.stage) for mark in evidence.marks)
+    return Judged(decided, found, root, started, marks, clocks=evidence.clocks)
 
 
-def _stage(root: Match | None, events: Sequence[Event], marks: Sequence[clock.Mark]) -> str | None:
+def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:
+    """The root with the node that it stands on, if the launch has several."""
+    spread = identity.layout(started)
+    if (spread.nodes or 1) < 2:
+        return root
+    place = spread.place(rank)
+    if place is not None:
+        return root.replace(node=place[0], local_rank=place[1])
+    return root.replace(node=identity.number(started, "node_rank"))
+
+
+def _of(items: Sequence[_Item], launches: Sequence[int], launch_of: Callable[[_Item], int]) -> list[_Item]:
+    """The items that belong to some launches, all in order: launches follow each other in a log."""
+    found: list[_Item] = []
+    for number in launches:
+        found += items[bisect_left(items, number, key=launch_of) : bisect_right(items, number, key=launch_of)]
+    return found
+
+
+def _stage(root: Match | None, evidence: incident.Evidence) -> str | None:
+    """The stage of the root, or else the last one that was reached; of several nodes the furthest."""
     if root is not None:
-        return events[root.event].stage
-    return marks[-1].stage if marks else None
+        return evidence.events[root.event].stage
+    stages = [mark.stage for mark in evidence.marks]
+    if evidence.clocks is not None:
+        return max(stages, key=STAGES.index, default=None)
+    return stages[-1] if stages else None
 
 
 def _recognised(reading: Reading, rules: RuleSet, own: Sequence[int]) -> bool:

@@ -44,7 +44,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
     finding, answered = _answers(options)
     pasted = None if options.responses or options.finding else _pasted_answer(reading, rules)
-    judged, notes = judging.judge(reading, rules, options, pasted[1] if pasted else finding)
+    judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
     if pasted and judged.verdict.decided_by == "response":
         line = reading.lines[pasted[0]]
         judged = judged.replace(root=RootCause(pasted[0], (line.start, len(line.text))))
@@ -57,7 +57,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         files=reading.files,
         lines=tuple(reading.lines),
         events=tuple(reading.clock.events),
-        launches=judging.count_launches(reading, len(options.kernel_logs)),
+        launches=judging.count_launches(reading),
         launch=judged.launch,
         verdict=verdict,
         root=judged.root,
@@ -68,6 +68,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         secrets=tuple(rules.secrets),
         marks=judged.marks,
         notes=(*reading.notes, *notes, *answered),
+        nodes=judged.nodes,
     )
 
 
@@ -82,6 +83,16 @@ def attempt(log: Log, rules: RuleSet, options: Options | None = None) -> Attempt
     report = analyze(log, rules=rules, options=given.replace(facts={}, after=(), pinned=()))
     launch = report.launch.replace(facts={**given.facts, **report.launch.facts})
     return history.attempt(report.replace(launch=launch), report.files[0].name)
+
+
+def _judge(
+    reading: Reading, rules: RuleSet, options: Options, finding: Finding | None
+) -> tuple[judging.Judged, list[str]]:
+    if len(reading.files) < 2:
+        return judging.judge(reading, rules, options, finding)
+    from logtriage import several  # most launches have one log
+
+    return several.judge(reading, rules, options, finding)
 
 
 def _title(verdict: Verdict, rules: RuleSet) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logtriage.engine import clock, launch, matching, prefilter
+from logtriage.engine import clock, identity, launch, matching, prefilter
+from logtriage.errors import InputError
 from logtriage.intake import events as intake_events
 from logtriage.intake import lines as intake_lines
 from logtriage.intake import streams
@@ -38,7 +39,9 @@ class Options(Record):
         response_names: their names, as notes are to show them.
         finding: what is wrong with the answers, where the caller has judged them (several together show more than one).
         exit_code: exit code of the launch; negative for a signal.
+        exit_codes: exit codes of single nodes, by the name of their log.
         kernel_logs: further inputs that hold the kernel's log of the same time.
+        kernel_logs_of: those of single nodes, by the name of their log.
         also: numbers of lines to keep whatever they hold (counted in every log).
         after: earlier attempts, the oldest first.
         pinned: flags that advice must not change.
@@ -51,7 +54,9 @@ class Options(Record):
     response_names: Sequence[str] = ()
     finding: Finding | None = None
     exit_code: int | None = None
+    exit_codes: Mapping[str, int] = {}
     kernel_logs: Sequence[Any] = ()
+    kernel_logs_of: Mapping[str, Sequence[Any]] = {}
     also: Sequence[int] = ()
     after: Sequence[Attempt] = ()
     pinned: Sequence[str] = ()
@@ -59,7 +64,10 @@ class Options(Record):
 
 
 class Reading(Record):
-    """A log as read and matched, before it is judged."""
+    """A log as read and matched, before it is judged.
+
+    `kernel` tells which files are kernel's logs, and for each the file whose node it is of (None if that is not known).
+    """
 
     files: tuple[InputFile, ...]
     lines: Sequence[Line]
@@ -68,6 +76,12 @@ class Reading(Record):
     launches: Mapping[int, Launch]
     matched: Matched
     notes: tuple[str, ...] = ()
+    kernel: Mapping[int, int | None] = {}
+
+    @property
+    def logs(self) -> list[int]:
+        """The files that are no kernel's logs."""
+        return [file for file in range(len(self.files)) if file not in self.kernel]
 
 
 def searches(rules: RuleSet) -> Searches:
@@ -76,10 +90,11 @@ def searches(rules: RuleSet) -> Searches:
 
 
 def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
-    """Read logs and match the rules on them."""
+    """Read logs and match the rules on them. Raises InputError for what cannot be read."""
     reader = _Reader(rules, options)
-    for log in (*logs, *options.kernel_logs):
+    for log in logs:
         reader.read(log)
+    reader.read_kernel_logs()
     return reader.reading()
 
 
@@ -88,9 +103,22 @@ def read_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, 
     state = log.state()
     reader = _Reader(rules, options)
     reader.add(state.lines, _input_file(log.name, state.size, state.rows), [*state.notes, *notes])
-    for kernel_log in options.kernel_logs:
-        reader.read(kernel_log)
+    reader.read_kernel_logs()
     return reader.reading()
+
+
+class _Input(NamedTuple):
+    """What was read of one log; `node_of` names the log of the node that a kernel's log is of."""
+
+    lines: Sequence[Line]
+    file: InputFile
+    notes: Sequence[str]
+    is_kernel: bool
+    node_of: str | None
+
+    def order(self) -> tuple[Any, ...]:
+        """Return a key that sorts inputs in the same order however they were given."""
+        return (self.is_kernel, identity.natural(self.file.name), [line.text for line in self.lines])
 
 
 class _Reader:
@@ -100,27 +128,61 @@ class _Reader:
         self._rules = rules
         self._options = options
         self._searches: Searches | None = None
-        self._lines: list[Line] = []
-        self._files: list[InputFile] = []
-        self._notes: list[str] = []
+        self._inputs: list[_Input] = []
 
-    def read(self, log: Log) -> None:
-        """Read a log from beginning to end."""
+    def read(self, log: Log, *, is_kernel: bool = False, node_of: str | None = None) -> None:
+        """Read a log, or all logs of a folder or an archive, from beginning to end."""
         self._searches = self._searches or searches(self._rules)
         find, anchors = self._searches
         source = open_source(log, self._rules.wrappers)
-        lines = intake_lines.select(source.blocks(), find.offsets, len(self._files), self._options.also, anchors)
-        self.add(lines, _input_file(source.name, source.size, source.lines), source.notes)
+        lines = intake_lines.select(source.blocks(), find.offsets, 0, self._options.also, anchors)
+        file = _input_file(source.name, source.size, source.lines)
+        self.add(lines, file, source.notes, is_kernel=is_kernel, node_of=node_of)
 
-    def add(self, lines: Sequence[Line], file: InputFile, notes: Sequence[str]) -> None:
+    def read_kernel_logs(self) -> None:
+        """Read the kernel's logs that the options name."""
+        for log in self._options.kernel_logs:
+            self.read(log, is_kernel=True)
+        for node_of, logs in self._options.kernel_logs_of.items():
+            for log in logs:
+                self.read(log, is_kernel=True, node_of=node_of)
+
+    def add(
+        self, lines: Sequence[Line], file: InputFile, notes: Sequence[str], *,
+        is_kernel: bool = False, node_of: str | None = None,
+    ) -> None:  # fmt: skip
         """Add the lines that were selected of a log."""
-        self._lines += streams.apart(lines)
-        self._files.append(file)
-        self._notes += notes
+        self._inputs.append(_Input(streams.apart(lines), file, notes, is_kernel, node_of))
 
     def reading(self) -> Reading:
         """Match the rules on all lines."""
-        return _match(self._lines, self._files, self._notes, self._rules, self._options)
+        if len(self._inputs) > 1:
+            self._inputs.sort(key=_Input.order)
+        files = [item.file for item in self._inputs]
+        lines = [
+            line if number == 0 else line._replace(file=number)
+            for number, item in enumerate(self._inputs)
+            for line in item.lines
+        ]
+        notes = [note for item in self._inputs for note in item.notes]
+        logs = [item.file.name for item in self._inputs if not item.is_kernel]
+        kernel = {
+            number: log_named(item.node_of, logs) if item.node_of is not None else None
+            for number, item in enumerate(self._inputs)
+            if item.is_kernel
+        }
+        return _match(lines, files, notes, self._rules, self._options).replace(kernel=kernel)
+
+
+def log_named(name: str, logs: Sequence[str]) -> int:
+    """Return the place of the log that has a name, or the last part of its path; raise InputError if none has."""
+    for found in (
+        [place for place, log in enumerate(logs) if log == name],
+        [place for place, log in enumerate(logs) if log.rpartition("/")[2] == name],
+    ):
+        if len(found) == 1:
+            return found[0]
+    raise InputError(f"{name}: is none of the logs, or several of them: {', '.join(logs)}")
 
 
 def _input_file(name: str, size: int, lines: int) -> InputFile:

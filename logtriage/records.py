@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, dataclass_transform
+
+if TYPE_CHECKING:
+    from logtriage.node_records import Node
 
 STAGES = (
     "args", "init", "weight-load", "weight-postprocess", "kv-cache", "cuda-graph", "warmup", "serving",
@@ -212,7 +215,7 @@ class Verdict(Record):
 
 
 class RootCause(Record):
-    """The line that shows the cause, and what is to blame."""
+    """The line that shows the cause, and what is to blame; of several nodes which one, and the rank's number there."""
 
     line: int
     span: tuple[int, int]
@@ -220,6 +223,8 @@ class RootCause(Record):
     flag: str | None = None
     value: str | None = None
     facts: dict[str, Any] = {}
+    node: int | None = None
+    local_rank: int | None = None
 
 
 class Seen(Record):
@@ -308,6 +313,7 @@ class Report(Record):
     secrets: tuple[dict[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
     marks: tuple[tuple[int, str], ...] = ()
+    nodes: tuple[Node, ...] = ()
 
     @property
     def label(self) -> str:

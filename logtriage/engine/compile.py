@@ -49,6 +49,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     marks = [{"stage": mark.stage, "any": table.flat(mark.any)} for mark in log.marks]
     sources = [{"id": item.id, "any": table.flat(item.any), "gives": item.gives} for item in log.sources]
     boundaries, answers = table.flat(log.boundaries), table.flat(log.answers)
+    together = table.flat(log.together)
     routes = [_route(entry, log.busy) for entry in table.entries]
     searched = [entry[0] for entry, route in zip(table.entries, routes, strict=True) if route == "gate"]
     chosen = gates.choose(searched, log.failures, log.busy)
@@ -67,6 +68,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "log": {
             "prefixes": log.prefixes,
             "marks": marks,
+            "together": together,
             "sources": sources,
             "answers": answers,
             "boundaries": boundaries,

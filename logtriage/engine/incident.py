@@ -8,64 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logtriage.engine.clock import Mark, is_later
+from logtriage.engine import order
+from logtriage.engine.clock import is_later
+from logtriage.engine.evidence import Evidence
 from logtriage.engine.lives import Lives
-from logtriage.records import Event, Explained, Incident, Line, Match, Record
+from logtriage.records import Event, Explained, Incident, Match, Record
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-NEAR_SECONDS = 2.0
-NEAR_LINES = 200
-"""A distributed failure yields to another failure this near (lines where there are no times)."""
+__all__ = ["Evidence", "build"]
 
 _LAST_LINES = 30
-
-
-class Evidence(Record):
-    """All that is known about one launch.
-
-    Attributes:
-        lines, events: those of the whole log.
-        own_events: indexes of the launch's events, in order.
-        matches, marks: those of the launch.
-        covered: lines that harmless rules take out of the evidence.
-        fatal: events that say that their process ends with them.
-        troubles: what looks like trouble where no rule knows better.
-    """
-
-    lines: Sequence[Line]
-    events: Sequence[Event]
-    own_events: Sequence[int]
-    matches: Sequence[Match]
-    marks: Sequence[Mark]
-    covered: set[int]
-    fatal: set[int]
-    troubles: re.Pattern[str]
 
 
 def build(evidence: Evidence) -> Incident:
     """Return the incident of a launch."""
     matches = evidence.matches
     outcomes = tuple(m for m in matches if m.strength == "outcome")
-    lives = Lives(evidence.matches, evidence.events)
+    lives = Lives(evidence)
     explained: list[Explained] = []
     decisive = [m for m in matches if m.strength == "decisive"]
     decisive = _take(decisive, explained, lives.after_stop)
     decisive = _take(decisive, explained, lambda m: _survived(m, evidence, lives))
-    decisive = _take(decisive, explained, lambda m: _effect_of(m, decisive, evidence))
-    root = _choose(decisive, evidence)
+    decisive = _without_effects(decisive, explained, evidence)
+    troubles = tuple(order.by_time(_troubles(evidence, lives), lambda at: at, evidence))
+    symptoms = [m for m in matches if m.strength == "symptom"]
+    root = order.choose(decisive, evidence)
+    if root is not None and _is_mere_echo(root, _Known(None, lives, troubles, symptoms), evidence):
+        decisive = _take(
+            decisive, explained, lambda m: "it follows from a failure on another node" if m is root else ""
+        )
+        root = None
     unexplained: list[Match] = []
     for other in decisive:
-        if other is not root and root is not None:
-            because = _accounted(other, root, evidence)
+        if other is not root:
+            because = _accounted(other, root, evidence) if root is not None else ""
             if because:
                 explained.append(Explained(other, because))
             else:
                 unexplained.append(other)
-    troubles = tuple(_troubles(evidence, lives))
-    symptoms = [m for m in matches if m.strength == "symptom"]
     known = _Known(root, lives, troubles, symptoms)
     endings = _take(symptoms, explained, lambda m: _ending_explained(m, known, evidence))
     supporting = tuple(m for m in matches if m.strength == "supporting" and not lives.after_stop(m))
@@ -75,11 +57,32 @@ def build(evidence: Evidence) -> Incident:
         explained=tuple(explained),
         unexplained=tuple(unexplained),
         supporting=supporting,
-        endings=tuple(endings),
+        endings=tuple(order.by_time(endings, lambda m: m.line, evidence)),
         troubles=troubles,
         trouble_events=tuple(evidence.lines[at].event for at in troubles),
         outcomes=outcomes,
     )
+
+
+def _without_effects(decisive: list[Match], explained: list[Explained], evidence: Evidence) -> list[Match]:
+    """Move what is an effect of another decisive match to `explained`; return the others."""
+    effects: list[Explained] = []
+    causes = _take(decisive, effects, lambda m: _effect_of(m, decisive, evidence))
+    if evidence.clocks is not None and not causes and (first := order.choose(decisive, evidence)) is not None:
+        causes = [first]  # on two nodes at once, so that each could be the effect of the other
+        effects = [item for item in effects if item.match is not first]
+    explained += effects
+    return causes
+
+
+def _is_mere_echo(root: Match, known: _Known, evidence: Evidence) -> bool:
+    """Whether a failure that may be an effect came after another node had died of something that no rule proves."""
+    if evidence.clocks is None or not (root.rule.get("distributed") or root.rule.get("explained_by")):
+        return False
+    died = [m.line for m in known.symptoms if m.label != "healthy" and not _ending_explained(m, known, evidence)]
+    died += [at for at in known.troubles if evidence.lines[at].event in evidence.fatal]
+    file = evidence.lines[root.line].file
+    return any(evidence.lines[at].file != file and evidence.clocks.is_later(root.line, at) for at in died)
 
 
 def _take(matches: list[Match], explained: list[Explained], why: Callable[[Match], str]) -> list[Match]:
@@ -120,47 +123,9 @@ def _effect_of(match: Match, causes: Iterable[Match], evidence: Evidence) -> str
             continue
         if "any" in names or cause.label in names or cause.rule["id"] in names:
             same_event = cause.event == match.event
-            if same_event or not _is_later(cause, match, evidence):
+            if same_event or not order.is_later(cause, match, evidence):
                 return f"it follows from {cause.label}"
     return ""
-
-
-def _choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
-    """The earliest; ties go to the lowest rank; a distributed one yields to another that is near."""
-    if not decisive:
-        return None
-
-    timed = all(evidence.events[match.event].time is not None for match in decisive)
-
-    def order(match: Match) -> tuple[float, str, int]:
-        event = evidence.events[match.event]
-        return (event.time or 0.0 if timed else match.line, event.rank, match.line)
-
-    ordered = sorted(decisive, key=order)
-    first = ordered[0]
-    if first.rule.get("distributed"):
-        for other in ordered[1:]:
-            if not other.rule.get("distributed") and _is_near(first, other, evidence):
-                return other
-    return first
-
-
-def _is_near(first: Match, other: Match, evidence: Evidence) -> bool:
-    one, two = evidence.events[first.event].time, evidence.events[other.event].time
-    if one is not None and two is not None:
-        return abs(two - one) <= NEAR_SECONDS
-    return abs(evidence.lines[other.line].row - evidence.lines[first.line].row) <= NEAR_LINES
-
-
-def _is_later(one: Match, other: Match, evidence: Evidence) -> bool:
-    """Return whether `one` came later than `other`: by time if both have one and it differs, else by line."""
-    first, second = evidence.events[one.event].time, evidence.events[other.event].time
-    if first is not None and second is not None and first != second:
-        return first > second
-    own, its = evidence.lines[one.line], evidence.lines[other.line]
-    if own.file == its.file and own.origin != its.origin:  # read apart, printed one after the other
-        return own.number > its.number
-    return one.line > other.line
 
 
 def _accounted(other: Match, root: Match, evidence: Evidence) -> str:
@@ -169,7 +134,9 @@ def _accounted(other: Match, root: Match, evidence: Evidence) -> str:
         return "it is part of the same error"
     if other.label == root.label:
         rank = evidence.events[other.event].rank
-        return f"the same on {rank}" if rank and rank != evidence.events[root.event].rank else "the same again"
+        if rank and rank != evidence.events[root.event].rank:
+            return f"the same on {rank}"
+        return "the same again" if order.is_same_file(other, root, evidence) else "the same on another node"
     if other.rule.get("distributed"):
         return "another rank that lost its partner"
     return ""
@@ -194,19 +161,26 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
         return "the server answered requests afterwards"
     if because := _survived(match, evidence, known.lives):
         return because
-    if root is not None and (match.event == root.event or not _is_later(root, match, evidence)):
+    if root is not None and (match.event == root.event or not order.is_later(root, match, evidence)):
         return f"it follows from {root.label}"
-    if root is not None and match.line < root.line and "any" not in match.rule.get("explained_by", ()):
+    if root is not None and _is_above(match, root, evidence) and "any" not in match.rule.get("explained_by", ()):
         return ""
     if root is not None:
         return f"it belongs to {root.label}, which was printed later"
     if match.rule["label"] != "healthy":
-        if any(line < match.line for line in known.troubles):
+        if any(order.is_before(line, match.line, evidence) for line in known.troubles):
             return "it follows from a failure that no rule knows"
         names = match.rule.get("explained_by", ())
-        if any(m.rule["id"] in names and not _is_later(m, match, evidence) for m in known.symptoms if m is not match):
+        own = [m for m in known.symptoms if m is not match and order.is_same_file(m, match, evidence)]
+        if any(m.rule["id"] in names and not order.is_later(m, match, evidence) for m in own):
             return "the server had begun to end itself"
+    elif known.lives.stopped_elsewhere(match):
+        return "another node had been stopped"
     return ""
+
+
+def _is_above(match: Match, root: Match, evidence: Evidence) -> bool:
+    return match.line < root.line or not order.is_same_file(match, root, evidence)
 
 
 def _troubles(evidence: Evidence, lives: Lives) -> Iterator[int]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from logtriage.records import Event, Match
+    from logtriage.engine.evidence import Evidence
+    from logtriage.records import Match
 
 
 class Life(Record):
@@ -21,12 +23,17 @@ class Life(Record):
 
 
 class Lives:
-    """What outcome marks say of each launch (of each file and container, that is): one says nothing about another."""
+    """What outcome marks say of each launch (of each file and container, that is).
 
-    def __init__(self, matches: Iterable[Match], events: Sequence[Event]) -> None:
-        self._events = events
+    One says nothing about another; only among the nodes of one launch, the node that says that the server is ready
+    speaks for all.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._events = evidence.events
+        self._clocks = evidence.clocks
         self._lives: dict[int, Life] = {}
-        for mark in (match for match in matches if match.strength == "outcome"):
+        for mark in (match for match in evidence.matches if match.strength == "outcome"):
             launch = self._events[mark.event].launch
             life = self._lives.get(launch, Life())
             if mark.rule["id"] == "ordered-stop":
@@ -35,6 +42,8 @@ class Lives:
                 ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
                 life = life.replace(ready=ready, served=mark.line)
             self._lives[launch] = life
+        self._stops = [life.stop for life in self._lives.values() if life.stop >= 0]
+        self._share(evidence)
 
     def of(self, event: int) -> Life:
         """Return what is known of the launch that an event belongs to."""
@@ -43,3 +52,37 @@ class Lives:
     def after_stop(self, match: Match) -> str:
         """Return the reason if a match only follows from an ordered stop, or nothing."""
         return "it follows an ordered stop" if 0 <= self.of(match.event).stop < match.line else ""
+
+    def stopped_elsewhere(self, match: Match) -> bool:
+        """Return whether another node had been told to stop before (a doubt about the clocks is no excuse)."""
+        clocks = self._clocks
+        if clocks is None:
+            return False
+        apart = (clocks.apart(match.line, stop) for stop in self._stops)
+        return any(seconds is not None and seconds >= 0 for seconds in apart)
+
+    def _share(self, evidence: Evidence) -> None:
+        """Tell the launches of other nodes that the server was ready, at the last line that was certainly earlier."""
+        clocks = self._clocks
+        if clocks is None:
+            return
+        ends: dict[int, list[int]] = defaultdict(list)
+        for number in evidence.own_events:
+            ends[self._events[number].launch].append(self._events[number].last)
+
+        def newest(lines: Iterable[int]) -> int:
+            timed = [at for at in lines if at >= 0 and clocks.at(at) is not None]
+            return max(timed, key=lambda at: clocks.at(at) or 0.0, default=-1)
+
+        def before(line: int, own: list[int]) -> int:
+            if line < 0 or evidence.lines[own[0]].file == evidence.lines[line].file:
+                return -1
+            return max((at for at in own if clocks.is_later(line, at)), default=-1)
+
+        lives = list(self._lives.values())
+        ready, served = newest(life.ready for life in lives), newest(life.served for life in lives)
+        for launch, own in ends.items():
+            mine = self._lives.get(launch, Life())
+            self._lives[launch] = mine.replace(
+                ready=max(mine.ready, before(ready, own)), served=max(mine.served, before(served, own))
+            )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from logtriage.engine.ruleset import Hit, RuleSet
 
 KEPT_HITS = 32
-"""Hits kept of each signature from the beginning of the log, and as many from its end."""
+"""Hits kept of each signature from the beginning of a log, and as many from its end."""
 
 _SEARCHED = ("text", "head", "exception", "message")
 
@@ -28,8 +28,8 @@ class Matched(Record):
 
 
 def scan(lines: Sequence[Line], rules: RuleSet) -> dict[int, list[Hit]]:
-    """Return the signatures that hit each line; first and last hits only of a signature that hits many."""
-    by_signature: dict[int, list[tuple[int, Hit]]] = defaultdict(list)
+    """Return the signatures that hit each line; of one that hits many lines of a log, the first and the last hits."""
+    by_signature: dict[tuple[int, int], list[tuple[int, Hit]]] = defaultdict(list)
     for index, line in enumerate(lines):
         if line.role == "frame":
             found: Iterable[Hit] = rules.frame_hits(line.text[line.body :])
@@ -38,7 +38,7 @@ def scan(lines: Sequence[Line], rules: RuleSet) -> dict[int, list[Hit]]:
         else:
             continue
         for hit in found:
-            kept = by_signature[hit.signature]
+            kept = by_signature[hit.signature, line.file]
             kept.append((index, hit))
             if len(kept) > 2 * KEPT_HITS:
                 del kept[KEPT_HITS]

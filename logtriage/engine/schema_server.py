@@ -46,6 +46,7 @@ class ServerLog(Strict):
     server: KebabCase
     prefixes: list[Text]
     marks: list[Mark]
+    together: list[Signature]
     sources: list[Source]
     answers: list[Signature]
     boundaries: list[Signature]

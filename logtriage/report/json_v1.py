@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from logtriage._version import __version__
@@ -13,6 +14,7 @@ from logtriage.report import plain
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from logtriage.node_records import Node
     from logtriage.records import Advice, Attempt, Explained, Launch, Line, Match, Report
 
 SCHEMA = "logtriage/report/v1"
@@ -45,6 +47,7 @@ def to_dict(
         "explained": [_explained(report, item) for item in report.incident.explained],
         "unexplained": [_match(report, match) for match in report.incident.unexplained],
         "advice": _advice(report.advice),
+        "nodes": [_node(node) for node in report.nodes],
         "notes": list(report.notes),
     }
     if detailed:
@@ -143,6 +146,8 @@ def _root_cause(report: Report) -> dict[str, Any] | None:
         "text": line.text,
         "span": list(root.span),
         "rank": line.rank or report.events[line.event].rank or None,
+        "node": root.node,
+        "local_rank": root.local_rank,
         "component": root.component,
         "flag": root.flag,
         "value": root.value,
@@ -198,6 +203,30 @@ def _match(report: Report, match: Match) -> dict[str, Any]:
         "rank": rank,
         "text": line.text,
     }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {
+        "file": node.file,
+        "node": node.number,
+        "first_time": _time(node.first_time),
+        "last_time": _time(node.last_time),
+        "skew_s": node.skew,
+        "stage": node.stage,
+        "label": node.label,
+        "outcome": node.outcome,
+        "silent": bool(node.silent),
+        "because": node.silent or None,
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    """A time as the log tells it: with its date, if it tells one."""
+    if seconds is None:
+        return None
+    days, second = divmod(int(seconds), 86400)
+    clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    return f"{date.fromordinal(days).isoformat()}T{clock}" if days else clock
 
 
 def _place(report: Report, at: int) -> dict[str, Any]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from logtriage.report import view
 from logtriage.report.screen import ALL, COMMAND, FULL, INDENT, Row, cells, reach
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from logtriage.report.screen import Detail
 
@@ -65,8 +66,7 @@ def _root(data: dict[str, Any], detail: Detail, width: int | None) -> Iterator[R
     if root is None or not evidence:
         yield from _loose_lines(data, width)
         return
-    where = [part for part in (root["rank"], data["verdict"]["stage"]) if part]
-    yield [("dim", "  --> "), ("plain", f"{root['file']}:{root['line']}"), ("dim", "  " + ", ".join(where))]
+    yield [("dim", "  --> "), ("plain", f"{root['file']}:{root['line']}"), ("dim", "  " + ", ".join(view.where(data)))]
     evidence = list(_chosen(evidence, root["line"], detail))
     digits = len(str(max(item["line"] for item in evidence)))
     room = None if width is None else width - digits - 7
@@ -119,8 +119,9 @@ def _facts(data: dict[str, Any], detail: Detail) -> Iterator[Row]:
 def _others(data: dict[str, Any], detail: Detail, width: int | None, *, verbose: bool) -> Iterator[Row]:
     firsts = [(item, 0 if verbose else len(items) - 1) for items in view.effects(data)
               for item in (items if verbose else items[:1])]  # fmt: skip
-    yield from _list("explains", firsts, detail.effects, width)
-    yield from _list("unclear", [(item, 0) for item in data["unexplained"]], detail.effects, width)
+    place_of = partial(view.short_place, data)
+    yield from _list("explains", firsts, detail.effects, width, place_of)
+    yield from _list("unclear", [(item, 0) for item in data["unexplained"]], detail.effects, width, place_of)
     for candidate in view.others(data)[: detail.effects]:
         place = f"line {candidate['line']}: " if candidate["line"] else ""
         yield [
@@ -130,12 +131,15 @@ def _others(data: dict[str, Any], detail: Detail, width: int | None, *, verbose:
         ]
 
 
-def _list(title: str, items: list[tuple[dict[str, Any], int]], limit: int | None, width: int | None) -> Iterator[Row]:
+def _list(
+    title: str, items: list[tuple[dict[str, Any], int]], limit: int | None, width: int | None,
+    place_of: Callable[[dict[str, Any]], str],
+) -> Iterator[Row]:  # fmt: skip
     """Lines of the log with their reasons, and how many more like each there are."""
     for position, (item, more) in enumerate(items[:limit]):
         again = f" (and {more} more)" if more else ""
         because = f"  - {item['because']}" if item.get("because") else ""
-        place = f"{item['line']}: "
+        place = f"{place_of(item)}: "
         room = _MAX_QUOTED if width is None else width - INDENT - len(place) - len(because) - len(again)
         text, _ = cut(item["text"], limit=max(_LEAST_QUOTED, min(_MAX_QUOTED, room)))
         key = f"  {title if position == 0 else '':<10}"

@@ -81,7 +81,10 @@ class Decision(_Part):
 
 
 class Root(_Part):
-    """The line that shows the cause; `line` counts from 1 in the file as stored, `span` is the hit in `text`."""
+    """The line that shows the cause; `line` counts from 1 in the file as stored, `span` is the hit in `text`.
+
+    Of several nodes, `node` tells which one, and `local_rank` the number of the rank there.
+    """
 
     file: str
     line: int
@@ -89,6 +92,8 @@ class Root(_Part):
     text: str
     span: tuple[int, int]
     rank: str | None
+    node: int | None
+    local_rank: int | None
     component: str | None
     flag: str | None
     value: str | None
@@ -197,6 +202,24 @@ class Compared(_Part):
     because: str
 
 
+class Node(_Part):
+    """One of several nodes: what its log alone tells. `skew_s` is how far its clock is ahead of the others'.
+
+    `file` is null for a node that no log was given of; `because` says why it counts as silent.
+    """
+
+    file: str | None
+    node: int | None
+    first_time: str | None
+    last_time: str | None
+    skew_s: float | None
+    stage: str | None
+    label: str | None
+    outcome: str | None
+    silent: bool
+    because: str | None
+
+
 class ReportV1(_Part):
     """A report on one launch, ``logtriage/report/v1``. Keys may be added; none is renamed or removed in v1."""
 
@@ -210,6 +233,7 @@ class ReportV1(_Part):
     explained: list[OtherMatch]
     unexplained: list[OtherMatch]
     advice: NextStep
+    nodes: list[Node]
     notes: list[str]
     excerpt: list[Excerpt] = Field(default=[], description="Only in a detailed report (--verbose).")
     timeline: Timeline | None = Field(default=None, description="Only in a detailed report (--verbose).")

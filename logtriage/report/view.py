@@ -80,13 +80,28 @@ def blamed(data: dict[str, Any]) -> tuple[str, str]:
     return root["component"] or "", " ".join(part for part in (root["flag"], root["value"]) if part)
 
 
+def where(data: dict[str, Any]) -> list[str]:
+    """Return where in the launch the cause stands: node, rank, stage."""
+    root = data["root_cause"]
+    node = f"node {root['node']}" if root["node"] is not None else ""
+    rank = root["rank"] or ""
+    if node and rank and root["local_rank"] is not None:
+        rank += f" (rank {root['local_rank']} there)"
+    return [part for part in (node, rank, data["verdict"]["stage"]) if part]
+
+
+def short_place(data: dict[str, Any], item: dict[str, Any]) -> str:
+    """Return the line of an item, with its file if several were read."""
+    return place(item) if len(data["source"]["files"]) > 1 else str(item["line"])
+
+
 def place(item: dict[str, Any]) -> str:
     """Return FILE:LINE."""
     return f"{item['file']}:{item['line']}"
 
 
 def _is_about_launches(note: str) -> bool:
-    return re.search(r"\bholds \d+ launches\b|^a later launch\b", note) is not None
+    return re.search(r"\bholds \d+ launches\b|^a later launch\b|^these logs are of \d+ launches\b", note) is not None
 
 
 def _repeats(item: dict[str, Any], data: dict[str, Any]) -> bool:

@@ -1,0 +1,96 @@
+"""What came first: among matches of one log by time and place, among those of several nodes by clocks made equal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from logtriage.engine.identity import natural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from logtriage.engine.evidence import Evidence
+    from logtriage.records import Match
+
+NEAR_SECONDS = 2.0
+NEAR_LINES = 200
+"""A distributed failure yields to another failure this near (lines where there are no times)."""
+
+_Item = TypeVar("_Item")
+
+
+def choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
+    """Return the earliest; ties go to the lowest rank; a distributed one yields to another that is near."""
+    if not decisive:
+        return None
+    ordered = sorted(decisive, key=_key(decisive, evidence))
+    first = ordered[0]
+    if first.rule.get("distributed"):
+        for other in ordered[1:]:
+            if not other.rule.get("distributed") and _is_near(first, other, evidence):
+                return other
+    return first
+
+
+def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
+    """Return whether `one` came later than `other`: by time if both have one and it differs, else by line.
+
+    Of lines of two logs only what the clocks prove counts.
+    """
+    own, its = evidence.lines[one.line], evidence.lines[other.line]
+    if evidence.clocks is not None and own.file != its.file:
+        return evidence.clocks.is_later(one.line, other.line)
+    first, second = evidence.events[one.event].time, evidence.events[other.event].time
+    if first is not None and second is not None and first != second:
+        return first > second
+    if own.file == its.file and own.origin != its.origin:  # read apart, printed one after the other
+        return own.number > its.number
+    return one.line > other.line
+
+
+def is_before(one: int, other: int, evidence: Evidence) -> bool:
+    """Return whether line `one` stands above line `other`, or was printed before it on another node."""
+    if evidence.clocks is None or evidence.lines[one].file == evidence.lines[other].file:
+        return one < other
+    return evidence.clocks.is_later(other, one)
+
+
+def is_same_file(one: Match, other: Match, evidence: Evidence) -> bool:
+    """Return whether two matches stand in the same log."""
+    return evidence.lines[one.line].file == evidence.lines[other.line].file
+
+
+def by_time(items: Iterable[_Item], line: Callable[[_Item], int], evidence: Evidence) -> list[_Item]:
+    """Return items, each of which stands at a line, as they are; those of several logs by time."""
+    clocks = evidence.clocks
+    if clocks is None:
+        return list(items)
+
+    def when(item: _Item) -> tuple[bool, float, int]:
+        at = clocks.at(line(item))
+        return (at is None, at or 0.0, line(item))
+
+    return sorted(items, key=when)
+
+
+def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tuple[object, ...]]:
+    clocks = evidence.clocks
+    timed = all(evidence.events[match.event].time is not None for match in decisive)
+
+    def key(match: Match) -> tuple[object, ...]:
+        event = evidence.events[match.event]
+        at = event.time if clocks is None else clocks.at(match.line)
+        by_time = timed if clocks is None else at is not None
+        return (not by_time, at if by_time else match.line, natural(event.rank) if by_time else (), match.line)
+
+    return key
+
+
+def _is_near(first: Match, other: Match, evidence: Evidence) -> bool:
+    if evidence.clocks is not None and not is_same_file(first, other, evidence):
+        apart = evidence.clocks.apart(first.line, other.line)
+        return apart is None or abs(apart) <= NEAR_SECONDS + evidence.clocks.unsure(first.line, other.line)
+    one, two = evidence.events[first.event].time, evidence.events[other.event].time
+    if one is not None and two is not None:
+        return abs(two - one) <= NEAR_SECONDS
+    return abs(evidence.lines[other.line].row - evidence.lines[first.line].row) <= NEAR_LINES

@@ -1,0 +1,155 @@
+"""Judges several logs: the nodes of one launch as one incident, logs of different launches each on their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from logtriage import judging, parts, telling
+from logtriage.engine import identity, silence, skew
+from logtriage.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from logtriage.answers import Finding
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.judging import Judged
+    from logtriage.parts import Part
+    from logtriage.reading import Options, Reading
+
+_SEVERITY = ("failed", "degenerate", "incomplete", "healthy", "unknown")
+_BELIEVED = 600.0  # seconds by which the clocks of logs differ that do not say that they are of one launch
+_ZONE, _IN_ZONE = 900.0, 120.0
+_KILLED = (-9, 137)
+
+
+class _Group(Record):
+    """The logs of one launch, and the verdict on it."""
+
+    parts: tuple[Part, ...]
+    judged: Judged
+    skews: Mapping[int, skew.Skew]
+    kernel: Mapping[int, int | None]
+
+
+def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[Judged, list[str]]:
+    """Judge several logs; return the verdict, with what is known of each node, and notes.
+
+    Logs of different launches (their arguments say so) are judged apart; the verdict is that on the one that failed, or
+    else on the one that got least far.
+    """
+    chosen, notes = judging.choose(reading, rules, options)
+    found = parts.grouped(parts.of(reading, chosen, options))
+    groups = [_judged(group, chosen, reading, rules, options, finding) for group in found]
+    groups.sort(key=lambda group: _order(group, reading))
+    first = groups[0]
+    notes += _on_launches(groups, reading)
+    judged = first.judged
+    if len(first.parts) < 2:
+        return judged, notes
+    told = telling.nodes(first.parts, first.skews, reading, rules, options)
+    nodes, silent = silence.describe(told, telling.failure(judged, reading))
+    notes += [
+        *silent,
+        *telling.on_exit_codes(first.parts, [file.name for file in reading.files]),
+        *telling.on_clocks(nodes),
+    ]
+    root = judged.root
+    if root is not None:
+        file = reading.lines[root.line].file
+        part = _part_of(first.kernel.get(file, file), first.parts)
+        if part is not None and part.node is not None:
+            root = root.replace(node=part.node)
+    return judged.replace(nodes=nodes, root=root), notes
+
+
+def _judged(
+    logs: Sequence[Part],
+    chosen: Mapping[tuple[int, str], int],
+    reading: Reading,
+    rules: RuleSet,
+    options: Options,
+    finding: Finding | None,
+) -> _Group:
+    files = [part.file for part in logs]
+    kernel = {file: owner for file, owner in _owners(reading, logs).items() if owner is None or owner in files}
+    launches = [number for part in logs for number in part.launches]
+    skews = _skews(logs, launches, reading, rules)
+    for file, owner in kernel.items():
+        own = skews.get(owner) if owner is not None else None
+        if own is not None:
+            skews[file] = own.replace(unsure=own.unsure + skew.NOISE)
+    launches += [number for (file, _), number in chosen.items() if file in kernel]
+    codes = [part.exit_code for part in logs if part.exit_code is not None]
+    if codes:
+        worst = min(codes, key=lambda code: (code not in _KILLED, code in telling.STOPPED))
+        options = options.replace(exit_code=worst)
+    clocks = skews if len(logs) + len(kernel) > 1 else None
+    judged = judging.judge_launches(_heads_only(reading, logs), rules, options, finding, launches, clocks)
+    return _Group(tuple(logs), judged, skews, kernel)
+
+
+def _owners(reading: Reading, logs: Sequence[Part]) -> dict[int, int | None]:
+    """The kernel's logs, and of each the log of the same node: as told, by its number, or the only one."""
+    if len(reading.logs) == 1:
+        return dict.fromkeys(reading.kernel, reading.logs[0])
+    by_node = {part.node: part.file for part in logs if part.node is not None}
+    numbers = identity.by_name([reading.files[file].name for file in reading.kernel], None)
+    return {
+        file: owner if owner is not None else by_node.get(-1 if number is None else number)
+        for (file, owner), number in zip(reading.kernel.items(), numbers, strict=True)
+    }
+
+
+def _skews(
+    logs: Sequence[Part], launches: Sequence[int], reading: Reading, rules: RuleSet
+) -> dict[int, skew.Skew]:  # fmt: skip
+    if len(logs) == 1:
+        return {logs[0].file: skew.Skew(0.0, 0.0)}
+    times = skew.shown_together(reading.lines, reading.clock.events, reading.hits, rules.log["together"], launches)
+    found = skew.estimate(times)
+    certain = {part.file for part in logs if (part.spread.nodes or 1) > 1}
+    return {file: item for file, item in found.items() if file in certain or _is_plausible(item.ahead)}
+
+
+def _is_plausible(ahead: float) -> bool:
+    """Whether a clock may be so far ahead: a little, or as far as time zones are apart."""
+    return abs(ahead) <= _BELIEVED or abs(ahead - round(ahead / _ZONE) * _ZONE) <= _IN_ZONE
+
+
+def _heads_only(reading: Reading, logs: Sequence[Part]) -> Reading:
+    """Without the answers of nodes other than the first: their /health is that of a dummy that is always well."""
+    if not any(part.node == 0 for part in logs):
+        return reading
+    others = {part.file for part in logs if part.node}
+    lines = reading.lines
+    kept = [
+        match
+        for match in reading.matched.matches
+        if match.rule["id"] != "requests-served" or lines[match.line].file not in others
+    ]
+    return reading.replace(matched=reading.matched.replace(matches=kept))
+
+
+def _order(group: _Group, reading: Reading) -> tuple[object, ...]:
+    """Failed launches first, the earliest before the others; then those that got least far."""
+    judged = group.judged
+    at = reading.clock.events[reading.lines[judged.root.line].event].time if judged.root else None
+    is_unproven = judged.verdict.decided_by == "none"
+    return (_SEVERITY.index(judged.verdict.outcome), is_unproven, at is None, at or 0.0, group.parts[0].file)
+
+
+def _on_launches(groups: Sequence[_Group], reading: Reading) -> list[str]:
+    if len(groups) < 2:
+        return []
+    told = [
+        f"{', '.join(reading.files[part.file].name for part in group.parts)}: {group.judged.verdict.label}"
+        for group in groups
+    ]
+    return [
+        f"these logs are of {len(groups)} launches; the first is judged ({'; '.join(told)}); --separate judges each"
+    ]
+
+
+def _part_of(file: int | None, logs: Sequence[Part]) -> Part | None:
+    return next((part for part in logs if part.file == file), None)
