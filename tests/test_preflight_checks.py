@@ -113,6 +113,28 @@ def test_parallel_sizes(tmp_path: Path, flags: str, count: int, fails: str | Non
     assert says in "".join(sizes.values())
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--tp 0",
+        "--nnodes 0",
+        "--pp 0 --dp 0",
+        "--gpu-id-step 0",
+        "--ep 0 --attn-cp-size 0",
+        "--mem-fraction-static 0.5",
+    ],
+)
+@pytest.mark.parametrize("memory", [0, 1, 96])
+def test_zeros_divide_nothing(tmp_path: Path, flags: str, memory: int) -> None:
+    """Sizes, counts of the model, blocks and memory of 0 end in findings, not in a defect."""
+    sizes = dict.fromkeys(["num_attention_heads", "num_key_value_heads", "num_experts", "num_hidden_layers",
+                           "intermediate_size"], 0)  # fmt: skip
+    block = {"quant_method": "fp8", "weight_block_size": [0, 0]}
+    for number, weights in enumerate((0, 400 * GIB)):
+        folder = model(tmp_path / str(number), weights, **sizes, quantization_config=block)
+        assert look(launch("--quantization fp8", flags), with_model(folder, memory=memory)).findings
+
+
 def test_a_smaller_tp_is_offered_that_divides_the_heads(tmp_path: Path) -> None:
     """40 heads on six GPUs: tp 5 divides them, 6 does not."""
     environment = with_model(model(tmp_path / "m", num_attention_heads=40, num_key_value_heads=40), count=6)

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from logtriage.advice import history
 from logtriage.advice.evidence import Setting
 from logtriage.advice.preflight import backends
+from logtriage.advice.preflight.finding import SEVERITIES
 from logtriage.advice.preflight.judge import Outlook, judge
-from logtriage.environment import Environment
+from logtriage.environment import Compiler, Environment, Gpu, Model
 from logtriage.records import Advice, Launch
+from logtriage.report import preflight, text
 from tests.test_advice_properties import FLAGS, LABELS, RULES, SERVERS, SMS, VERSIONS, applied, chain, fails, starts
 
 WASTED = ("will-fail", "known-garbage")
@@ -115,6 +117,112 @@ def test_the_matrix_is_read_alike(version: str) -> None:
                         [*backends.alternatives(_question(launch, setting), setting, flag, value)]
                     )
     assert looked > 100
+
+
+GIB = 1 << 30
+WORDS = [
+    "",
+    "true",
+    "1e9",
+    "9" * 20,
+    "٣",
+    "a b",
+    "$X",
+    "0.5",
+    "-0",
+    "nan",
+    "{",
+    "[]",
+    "\x00\x1b[2J",
+    "auto",
+    "fp8",
+    "/",
+    "~",
+]
+ODD = st.integers(-1, 9).map(str) | st.sampled_from(WORDS)
+NUMBERS = [
+    "--tp-size",
+    "--pp-size",
+    "--dp-size",
+    "--ep-size",
+    "--nnodes",
+    "--attn-cp-size",
+    "--attn-dp-size",
+    "--moe-dp-size",
+    "--base-gpu-id",
+    "--gpu-id-step",
+    "--mem-fraction-static",
+    "--cpu-offload-gb",
+    "--context-length",
+    "--port",
+    "--quantization",
+    "--kv-cache-dtype",
+    "--moe-a2a-backend",
+    "--enable-dp-attention",
+    "--json-model-override-args",
+    "--config",
+    "--device",
+    "--load-format",
+    "--ep-num-redundant-experts",
+    "--nonsense",
+]
+SIZES = ["heads", "kv_heads", "experts", "layers", "intermediate", "moe_intermediate", "context", "latent_kv"]
+
+
+@st.composite
+def machines(draw: st.DrawFn) -> Environment:
+    """Any environment, also one that no machine has."""
+    numbers = st.one_of(st.none(), st.integers(0, 1 << 40))
+    memory = st.sampled_from([None, 0, 1, GIB, 96 * GIB, 96 * GIB])
+    gpus = st.builds(
+        Gpu, st.integers(0, 9), st.none() | st.text(max_size=3), st.sampled_from([*SMS, 999]), memory, memory
+    )
+    versions = st.sampled_from([None, "", "12.4", "13.0", "0.6.14", "nonsense", "1" * 30])
+    compilers = st.none() | st.lists(
+        st.builds(Compiler, st.text(max_size=3), st.text(max_size=9), versions), max_size=2
+    )
+    packages = st.dictionaries(st.sampled_from(["torch", "flashinfer", "server_version", "flashinfer_cubin"]),
+                               st.sampled_from(["0.6.6", "x", "13"]))  # fmt: skip
+    config = st.dictionaries(st.sampled_from(SIZES), st.integers(-1, 9) | st.sampled_from([64, 128, 1 << 40]))
+    blocks = st.sampled_from([(), (128, 128), (0,), (-1, 5)])
+    names, weights = (
+        st.sampled_from([None, "fp8", "unquant", "modelopt_fp4"]),
+        st.sampled_from([None, 0, GIB, 400 * GIB]),
+    )
+    models = st.builds(Model, st.just("/m"), st.none(), config, names, st.just("x"), blocks, weights)
+    found = draw(compilers), draw(compilers)
+    return Environment(
+        where=draw(st.sampled_from(["here", "container", "elsewhere"])),
+        platform=draw(st.sampled_from([None, "cuda", "rocm"])),
+        gpus=draw(st.none() | st.lists(gpus, max_size=5).map(tuple)),
+        driver_cuda=draw(st.sampled_from([None, "12.4", "13.0"])),
+        nvcc=None if found[0] is None else tuple(found[0]),
+        ptxas=None if found[1] is None else tuple(found[1]),
+        packages=draw(st.none() | packages),
+        torch_cuda=draw(st.sampled_from([None, "12.8", "13.0"])),
+        model=draw(st.none() | models),
+        shm=draw(numbers),
+        open_files=draw(numbers),
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from([*NUMBERS, *FLAGS]), ODD, max_size=8), machines(), st.sampled_from([*VERSIONS, "x"])
+)
+def test_no_command_and_no_machine_is_too_odd(flags: dict[str, str], machine: Environment, version: str | None) -> None:
+    """Whatever stands in a command and whatever a machine says: there is one outlook, as data and as text."""
+    facts = {**flags, **({"server_version": version} if version else {})}
+    words = [word for pair in flags.items() for word in pair]
+    launch = Launch(command=("python3", "-m", "sglang.launch_server", *words), flags=flags, facts=facts)
+    outlook = judge(launch, machine, RULES)
+    data = preflight.to_dict(outlook, RULES.secrets, RULES.digest)
+    assert data == preflight.to_dict(judge(launch, machine, RULES), RULES.secrets, RULES.digest)
+    assert data["outlook"] == min(
+        (item["severity"] for item in data["findings"]), key=SEVERITIES.index, default="unknown"
+    )
+    assert text.as_text(preflight.rows(data, verbose=True))
+    assert all(item["what"] for item in data["findings"])
 
 
 def _question(launch: Launch, setting: Setting) -> Any:

@@ -30,7 +30,7 @@ def check(question: Question) -> Iterator[Finding]:
         yield bad
         return
     gpus = (question.environment.gpus or ())[: sizes.of(question).gpus]
-    if question.flag("--device") == "cpu" or not gpus or any(gpu.memory is None for gpu in gpus):
+    if question.flag("--device") == "cpu" or not gpus or not all(gpu.memory for gpu in gpus):
         return
     share = _share(question)
     if share is None:

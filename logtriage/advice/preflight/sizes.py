@@ -36,15 +36,19 @@ class Sizes(Record):
 
 
 def of(question: Question) -> Sizes:
-    """Return the parallel sizes of a launch; what does not divide is rounded down, `check` says so."""
-    tp, pp, dp, nodes = (question.number(flag) for flag in ("--tp-size", "--pp-size", "--dp-size", "--nnodes"))
+    """Return the parallel sizes of a launch, each at least 1; what does not divide is rounded down, `check` says so."""
+
+    def size(flag: str) -> int:
+        return max(1, question.number(flag))
+
+    tp, pp, dp, nodes = size("--tp-size"), size("--pp-size"), size("--dp-size"), size("--nnodes")
     shared = question.is_on("--enable-dp-attention")
-    attention_dp = dp if shared else question.number("--attn-dp-size")
-    attention = max(1, tp // max(1, attention_dp * question.number("--attn-cp-size")))
-    ep = tp if question.flag("--moe-a2a-backend") in _EP_IS_TP else question.number("--ep-size")
+    attention_dp = dp if shared else size("--attn-dp-size")
+    attention = max(1, tp // (attention_dp * size("--attn-cp-size")))
+    ep = tp if question.flag("--moe-a2a-backend") in _EP_IS_TP else size("--ep-size")
     replicas = 1 if shared else dp
-    moe = max(1, tp // max(1, ep * question.number("--moe-dp-size")))
-    return Sizes(tp, pp, dp, ep, nodes, attention, moe, max(1, tp * pp * replicas // max(1, nodes)), replicas)
+    moe = max(1, tp // (ep * size("--moe-dp-size")))
+    return Sizes(tp, pp, dp, ep, nodes, attention, moe, max(1, tp * pp * replicas // nodes), replicas)
 
 
 def check(question: Question) -> Iterator[Finding]:
@@ -132,7 +136,7 @@ def _in_the_model(question: Question, sizes: Sizes) -> Iterator[Finding]:
 def _blocks(question: Question, sizes: Sizes) -> Iterator[Finding]:
     """Blocks of weights that share a scale must not be cut: SGLang refuses a part that is no multiple of them."""
     model = question.model
-    if model is None or not model.block or model.quantization != "fp8":
+    if model is None or not model.block or min(model.block) < 1 or model.quantization != "fp8":
         return
     is_moe = model.config.get("experts", 0) > 1
     size = model.config.get("moe_intermediate" if is_moe else "intermediate")
