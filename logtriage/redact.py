@@ -21,8 +21,9 @@ class Redactor:
     """Replaces secrets by `<redacted:KIND>`. What was redacted once comes back unchanged.
 
     Args:
-        kinds: records of `rules/secrets.yaml`: `kind`, `anchor` (one text or several), `regex`, and where a
-            part of the match stays `keep` (group in front of the secret) and `keep_after` (group behind it).
+        kinds: records of `rules/secrets.yaml`: `kind`, `anchor` (one text or several), `regex`, perhaps `shape` (a
+            short regex to try first), and where a part of the match stays `keep` (group in front of the secret) and
+            `keep_after` (group behind it).
     """
 
     def __init__(self, kinds: Sequence[Mapping[str, Any]]) -> None:
@@ -113,10 +114,10 @@ _MARKER = re.compile(r"<redacted:(?P<kind>[a-z0-9-]+)>")
 _HARMLESS = re.compile(
     r"(?:<redacted:[a-z0-9-]+>|\$[A-Z_][A-Z0-9_]*|\$\{\w+\}|[Nn]one|null|[Tt]rue|[Ff]alse|\*{3,}|\.{3})?[)\]},;.]*"
 )
-_KEY_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY")
-_KEY_BODY = re.compile(r"(?<![\w+/=])(?:[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9+/]{4,}={1,2}(?![\w=]))")
+_KEY_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"
+_KEY_BODY = r"(?<![\w+/=])(?:[A-Za-z0-9+/]{40,}={0,2}|[A-Za-z0-9+/]{4,}={1,2}(?![\w=]))"
 # The last word of a line, with what may stand around it in a quoted text.
-_BODY_WORD = re.compile(r"(?:(?<=[\"'|>:\]=(])|^)[A-Za-z0-9+/]{4,}={0,2}(?=(?:\\[nr])*\\{0,3}[\"']?[,\\]*$)")
+_BODY_WORD = r"(?:(?<=[\"'|>:\]=(])|^)[A-Za-z0-9+/]{4,}={0,2}(?=(?:\\[nr])*\\{0,3}[\"']?[,\\]*$)"
 _FULL_BODY = range(60, 79)
 _LONG = 40
 _FAR = 40
@@ -125,7 +126,7 @@ _ENDS_OF_NAMES = frozenset({"ken", "key", "ret", "ord", "swd", "ass", "ase"})
 _BEHIND_A_NAME = " \t\r\\\"',:="
 _TAIL = 40
 _LONG_TAIL = 400
-_INTRODUCER = re.compile(r"(?:^|[\s\"'=])(--?[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))[=\s][\s\"'\\]*$")
+_INTRODUCER = r"(?:^|[\s\"'=])(--?[A-Za-z][\w-]*(?=[=\s])|[A-Za-z_]\w*(?==))[=\s][\s\"'\\]*$"
 
 
 def _marker(kind: str, head: str, secret: str) -> str:
@@ -142,7 +143,7 @@ def _key_body(lines: Sequence[Line]) -> Iterator[int]:
     for at, line in enumerate(lines):
         since, file = since + 1 if line.file == file else _FAR, line.file
         if "-----" in line.text:
-            since = 0 if _KEY_BEGIN.search(line.text) and "-----END " not in line.text else _FAR
+            since = 0 if re.search(_KEY_BEGIN, line.text) and "-----END " not in line.text else _FAR
             continue
         body = bodies.get(at, "")
         if not body:
@@ -159,7 +160,7 @@ def _key_body(lines: Sequence[Line]) -> Iterator[int]:
 
 
 def _body_of(text: str) -> str:
-    found = _BODY_WORD.search(text.rsplit(None, 1)[-1]) if text and not text.isspace() else None
+    found = re.search(_BODY_WORD, text.rsplit(None, 1)[-1]) if text and not text.isspace() else None
     return found[0] if found else ""
 
 
@@ -184,24 +185,25 @@ def _is_flag(word: str) -> bool:
 
 
 class _Kind:
-    """One kind of secret; its regex is compiled when its anchor is met for the first time."""
+    """One kind of secret; its regex is compiled when its anchor and its shape are met for the first time."""
 
-    __slots__ = ("_after", "_anchors", "_before", "_regex", "_source", "name")
+    __slots__ = ("_after", "_anchors", "_before", "_regex", "_shape", "_source", "name")
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         anchor = data["anchor"]
         self.name = str(data["kind"])
         self._anchors = [text.lower() for text in ([anchor] if isinstance(anchor, str) else anchor)]
+        self._shape = str(data.get("shape", ""))
         self._source = str(data["regex"])
         self._before = data.get("keep") or None
         self._after = data.get("keep_after") or None
         self._regex: re.Pattern[str] | None = None
 
     def may_be_in(self, lower: str) -> bool:
-        """Say whether an anchor occurs in a text, which is given in lower case."""
-        for anchor in self._anchors:  # noqa: SIM110 - a generator would cost more than the search
+        """Say whether an anchor and the shape occur in a text, which is given in lower case."""
+        for anchor in self._anchors:
             if anchor in lower:
-                return True
+                return not self._shape or re.search(self._shape, lower) is not None
         return False
 
     def replace(self, text: str, put: Put) -> str:
@@ -245,8 +247,8 @@ class _Walk:
             return _marker(kind, "", text)
         result = self._redactor.text(text)
         if self._in_key:
-            result = _KEY_BODY.sub(_marker("private-key", "", ""), result)
-        begin = max((match.start() for match in _KEY_BEGIN.finditer(text)), default=-1)
+            result = re.sub(_KEY_BODY, _marker("private-key", "", ""), result)
+        begin = max((match.start() for match in re.finditer(_KEY_BEGIN, text)), default=-1)
         self._in_key = (self._in_key or begin >= 0) and text.find("-----END ", max(begin, 0)) < 0
         return result
 
@@ -259,7 +261,7 @@ class _Variables:
         self._secrets: dict[str, str] = {}
 
     def put(self, kind: str, head: str, secret: str) -> str:
-        found = _INTRODUCER.search(head)
+        found = re.search(_INTRODUCER, head)
         origin = found[1] if found else kind
         stem = re.sub(r"\W+", "_", origin.strip("-")).upper()
         name, count = stem, 1

@@ -6,7 +6,8 @@ import shlex
 
 import pytest
 
-from logtriage.intake.launch_command import Command, LaunchSpec, canonical, find_command, from_server_args
+from logtriage.intake.launch_command import Command, LaunchSpec, canonical, find_command
+from logtriage.intake.server_args import from_server_args
 
 SPEC = LaunchSpec(
     modules=("sglang.launch_server", "sglang.srt.entrypoints.http_server", "sglang_router.launch_server"),

@@ -87,7 +87,7 @@ def assert_gone(text: str, example: str) -> None:
 def test_the_data_has_examples_of_every_kind() -> None:
     assert len(KINDS) >= 40
     for kind in KINDS:
-        assert set(kind) <= {"kind", "anchor", "regex", "keep", "keep_after", "example", "not"}
+        assert set(kind) <= {"kind", "anchor", "shape", "regex", "keep", "keep_after", "example", "not"}
         assert kind["example"]
         groups = re.compile(kind["regex"]).groupindex
         assert {kind.get("keep"), kind.get("keep_after")} - {None} <= set(groups)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from logtriage.records import Change, Launch
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?", re.DOTALL)
-_PLAIN = re.compile(r"[\w@%+=:,./~^-]+")
-_OPERATOR = re.compile(r"&&|\|[|&]?|;|&|\n")
-_TARGET = re.compile(r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)")
+_FLAG = r"(?s)--?[A-Za-z][\w.-]*(?:=.*)?"
+_PLAIN = r"[\w@%+=:,./~^-]+"
+_OPERATOR = r"&&|\|[|&]?|;|&|\n"
+_TARGET = r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)"
 
 
 def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[tuple[str, ...], str] | None:
@@ -47,7 +47,7 @@ def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[t
 
 def redirect_target(launch: Launch) -> str | None:
     """Return the file that the command writes its output to, or None."""
-    found = [match["file"].strip("'\"") for match in _TARGET.finditer(launch.redirect)]
+    found = [match["file"].strip("'\"") for match in re.finditer(_TARGET, launch.redirect)]
     return next((name for name in found if not name.startswith("/dev/")), None)
 
 
@@ -60,11 +60,11 @@ def _changed(words: list[str], change: Change, spec: LaunchSpec) -> list[str]:
     while place < len(words):
         word = words[place]
         place += 1
-        if not _FLAG.fullmatch(word) or canonical(word, spec) != change.flag:
+        if not re.fullmatch(_FLAG, word) or canonical(word, spec) != change.flag:
             result.append(word)
             continue
         end = place
-        while end < len(words) and not _FLAG.fullmatch(words[end]):
+        while end < len(words) and not re.fullmatch(_FLAG, words[end]):
             end += 1
         name = word.partition("=")[0]
         new = [f"{name}={' '.join(value)}"] if "=" in word and value else [name, *value]
@@ -97,9 +97,10 @@ def _edited(launch: Launch, changes: Sequence[Change], words: Sequence[str], spe
 
 def _edit(text: str, change: Change, words: Sequence[str], spec: LaunchSpec) -> str | None:
     value = "" if change.new == "true" else str(change.new)
-    if value and not _PLAIN.fullmatch(value):
+    if value and not re.fullmatch(_PLAIN, value):
         return None
-    names = {word.partition("=")[0] for word in words if _FLAG.fullmatch(word) and canonical(word, spec) == change.flag}
+    given = (word.partition("=")[0] for word in words if re.fullmatch(_FLAG, word))
+    names = {name for name in given if canonical(name, spec) == change.flag}
     if names:
         written = "|".join(re.escape(name) for name in sorted(names))
         if not value:
@@ -109,7 +110,7 @@ def _edit(text: str, change: Change, words: Sequence[str], spec: LaunchSpec) -> 
     added = f" {change.flag} {value}".rstrip()
     last = words[-1]
     place = text.rfind(last)
-    if place >= 0 and _PLAIN.fullmatch(last) and re.match(r"[\s'\"]|$", text[place + len(last) :]):
+    if place >= 0 and re.fullmatch(_PLAIN, last) and re.match(r"[\s'\"]|$", text[place + len(last) :]):
         return text[: place + len(last)] + added + text[place + len(last) :]
     return None
 
@@ -130,7 +131,7 @@ def _composed(launch: Launch, words: Sequence[str]) -> str:
 
 def _with_env(words: Sequence[str], env: Sequence[str]) -> list[str]:
     """Words in front of the command, with the variables in front of the last simple command among them."""
-    place = max((index + 1 for index, word in enumerate(words) if _OPERATOR.fullmatch(word)), default=0)
+    place = max((index + 1 for index, word in enumerate(words) if re.fullmatch(_OPERATOR, word)), default=0)
     written = [_shell_word(word) for word in words]
     return [*written[:place], *env, *written[place:]]
 
@@ -157,12 +158,12 @@ def _holds(wrapper: Sequence[str], name: str, value: str) -> bool:
 
 
 def _shell_word(word: str) -> str:
-    return word if _OPERATOR.fullmatch(word) else _quoted(word)
+    return word if re.fullmatch(_OPERATOR, word) else _quoted(word)
 
 
 def _quoted(word: str) -> str:
     """A word as a shell reads it; one with a variable stays open to the shell."""
-    if _PLAIN.fullmatch(word):
+    if re.fullmatch(_PLAIN, word):
         return word
     if "$" in word and "'" not in word and "`" not in word:
         return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -13,9 +13,9 @@ from logtriage.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SM = re.compile(r"(?:sm_?)?(?:(?P<ten>\d{2,3})|(?P<major>\d{1,2})\.(?P<minor>\d))", re.ASCII)
-_VERSION = re.compile(r"v?\d{1,9}(?:\.\d{1,9})+(?:[.+-]?[a-z0-9]{1,40}){0,9}", re.ASCII)
-_LINE = re.compile(r"[0-9]{1,18}")
+_SM = r"(?a)(?:sm_?)?(?:(?P<ten>\d{2,3})|(?P<major>\d{1,2})\.(?P<minor>\d))"
+_VERSION = r"(?a)v?\d{1,9}(?:\.\d{1,9})+(?:[.+-]?[a-z0-9]{1,40}){0,9}"
+_LINE = r"[0-9]{1,18}"
 
 
 class ComputeCapability(click.ParamType):  # type: ignore[type-arg]
@@ -25,7 +25,7 @@ class ComputeCapability(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the capability times ten; anything that no GPU has is a usage error."""
-        if found := _SM.fullmatch(str(value).lower()):
+        if found := re.fullmatch(_SM, str(value).lower()):
             number = int(found["ten"] or found["major"] + found["minor"])
             if 50 <= number < 200:
                 return number
@@ -41,7 +41,7 @@ class ReleaseVersion(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the version; what is none is a usage error."""
-        if _VERSION.fullmatch(str(value).lower()):
+        if re.fullmatch(_VERSION, str(value).lower()):
             return str(value)
         raise click.BadParameter(
             f"{value!r} is no version; give it as SGLang prints it, such as 0.5.9 or 0.5.12.post1", ctx, param
@@ -84,7 +84,7 @@ def log_and_line(text: str) -> tuple[str, int | None]:
     path, _, number = text.rpartition(":")
     if not path or not number.isascii() or not number.isdigit():
         return text, None
-    if not _LINE.fullmatch(number):
+    if not re.fullmatch(_LINE, number):
         raise click.BadParameter(f"no log has a line with a number of {len(number)} digits", param_hint="LOG:LINE")
     check_logs([path])
     return path, int(number)

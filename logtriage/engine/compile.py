@@ -85,7 +85,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "preflight": source.preflight.model_dump(mode="json", by_alias=True),
         },
         "secrets": [
-            kind.model_dump(include={"kind", "anchor", "regex", "keep", "keep_after"}, exclude_none=True)
+            kind.model_dump(include={"kind", "anchor", "shape", "regex", "keep", "keep_after"}, exclude_none=True)
             for kind in source.secrets
         ],
     }

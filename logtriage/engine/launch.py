@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from logtriage.intake.launch_command import Command, LaunchSpec, find_command, from_server_args
+from logtriage.intake.launch_command import Command, LaunchSpec, find_command
+from logtriage.intake.server_args import from_server_args
 from logtriage.records import Launch
 
 if TYPE_CHECKING:

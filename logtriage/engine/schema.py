@@ -192,6 +192,7 @@ class SecretKind(Strict):
 
     kind: KebabCase
     anchor: str | list[str]
+    shape: Text | None = None
     regex: Text
     keep: str | None = None
     keep_after: str | None = None

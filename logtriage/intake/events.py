@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _TRACEBACK = "Traceback (most recent call last)"
-_FAULT = re.compile(r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$")
+# Those that few logs need are compiled when they are first used.
+_FIRST_CALL = "(most recent call first)"
+_FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$"
 _FRAME = re.compile(r'\s*File "[^"]*", line \d+,? in ')
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)")
-_ELIDED = re.compile(
-    r"\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$", re.IGNORECASE
-)
+_ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
+_ELIDED_BEGINS = (".", "…", "[", "(", "<")
 _CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
 )
 _USAGE = re.compile(r"usage: \S")
+_HEAD_BEGINS = "[0123456789"
 _QUARTER = 900.0  # seconds; zones differ by multiples of it
 
 
@@ -42,7 +44,7 @@ def group(lines: Sequence[Line], prefixes: Iterable[str]) -> tuple[list[Line], l
 
     `prefixes` are regular expressions with the named groups ``time`` and ``ranks``; the first that fits wins.
     """
-    grouper = _Grouper([re.compile(prefix) for prefix in prefixes])
+    grouper = _Grouper(list(prefixes))
     grouper.set_clock(lines)
     for line in lines:
         grouper.add(line)
@@ -52,7 +54,7 @@ def group(lines: Sequence[Line], prefixes: Iterable[str]) -> tuple[list[Line], l
 class _Grouper:
     """Walks the lines once; remembers only the event that is open."""
 
-    def __init__(self, prefixes: list[re.Pattern[str]]) -> None:
+    def __init__(self, prefixes: list[str]) -> None:
         self._prefixes = prefixes
         self._lines: list[Line] = []
         self._events: list[Event] = []
@@ -98,12 +100,13 @@ class _Grouper:
         return self._lines, self._events
 
     def _head(self, text: str, body: int) -> _Head | None:
-        if not (":" in text[body : body + 14] or "-" in text[body : body + 14] or "=" in text[body : body + 8]):
+        near = text[body : body + 14]
+        if near[:1] not in _HEAD_BEGINS or not (":" in near or "-" in near or "=" in near):
             return None  # every prefix begins with a date, a time or the number of a GPU
         for prefix in self._prefixes:
-            if match := prefix.match(text, body):
+            if match := re.match(prefix, text[body:] if body else text):
                 named = match.groupdict()
-                return _Head(match.end(), seconds(named.get("time") or ""), (named.get("ranks") or "").strip())
+                return _Head(body + match.end(), seconds(named.get("time") or ""), (named.get("ranks") or "").strip())
         return None
 
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
@@ -113,7 +116,7 @@ class _Grouper:
             joins = not is_new and self._state in ("chain", "record")
             self._state, self._flat = "frames", False
             return not joins, "head"
-        if _FAULT.match(text):
+        if _FIRST_CALL in text and re.match(_FAULT, text):
             joins = not is_new and self._state in ("frames", "fault")
             self._state = "fault"
             return not joins, "head"
@@ -137,7 +140,7 @@ class _Grouper:
             if _FRAME.match(text):
                 self._flat = self._flat or not indented
                 return False, "frame"
-            if not text or _ELIDED.match(text):
+            if not text or (text.lstrip().startswith(_ELIDED_BEGINS) and re.match(_ELIDED, text)):
                 return False, "blank"
             if indented or (self._flat and not _RAISED.match(text)):
                 return False, "source"

@@ -1,4 +1,4 @@
-"""Finds a server's own command in a shell line, a list of words or a dump of its arguments.
+"""Finds a server's own command in a shell line or a list of words.
 
 What starts a server and how its flags are spelt is given in; nothing is evaluated, looked up or run.
 """
@@ -6,13 +6,15 @@ What starts a server and how its flags are spelt is given in; nothing is evaluat
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 
-class LaunchSpec(NamedTuple):
+class LaunchSpec(Record):
     """How a server is launched: Python modules, commands (first words), other spellings of flags."""
 
     modules: Sequence[str]
@@ -20,7 +22,7 @@ class LaunchSpec(NamedTuple):
     aliases: Mapping[str, str]
 
 
-class Command(NamedTuple):
+class Command(Record):
     """A launch command in parts.
 
     `wrapper` holds the words before the server command; commands before it on the line (`cd x &&`) stand there with
@@ -44,14 +46,14 @@ def find_command(text: str | Sequence[str], spec: LaunchSpec) -> Command | None:
         text = text[0]
     if not _may_hold(text, spec):
         return None
-    text = _PROMPT.sub("", _CONTINUED.sub(" ", text))
-    found = _in_tokens(_tokens(text, _TOKEN) or [], text, spec)
+    text = re.sub(_PROMPT, "", re.sub(_CONTINUED, " ", text))
+    found = _in_tokens(_tokens(text, _WORD) or [], text, spec)
     if found is None:  # quotes of other lines may be in the way
         lines = "\n".join(line for line in text.split("\n") if _may_hold(line, spec))
-        tokens = _tokens(lines, _TOKEN)
-        found = _in_tokens(_tokens(lines, _BARE_TOKEN) or [] if tokens is None else tokens, lines, spec)
+        tokens = _tokens(lines, _WORD)
+        found = _in_tokens(_tokens(lines, _BARE_WORD) or [] if tokens is None else tokens, lines, spec)
     if found is None:  # `command: ["python3", "-m", …]`
-        found = _in_tokens([("word", _unquoted(item[1]), 0) for item in _ITEM.finditer(text)], "", spec)
+        found = _in_tokens([("word", _unquoted(item[1]), 0) for item in re.finditer(_ITEM, text)], "", spec)
     return found
 
 
@@ -62,57 +64,37 @@ def canonical(flag: str, spec: LaunchSpec) -> str:
     return spec.aliases.get(name, name)
 
 
-def from_server_args(text: str, spec: LaunchSpec) -> dict[str, str] | None:
-    """Read `server_args=ServerArgs(tp_size=8, …)`, `server_args={'tp_size': 8, …}` or the like in JSON.
-
-    Keys are attribute names as reports spell them (`fp4_gemm_backend` for `fp4_gemm_runner_backend`), values
-    literals, strings without quotes. None and a value that the line cuts are left out. None for no arguments.
-    """
-    opened = _ARGUMENTS.search(text)
-    found: dict[str, str] = {}
-    for name, literal in _arguments(text, opened.end()) if opened else ():
-        key = canonical(f"--{name}", spec).lstrip("-").replace("-", "_")
-        if literal[0] in ("'", '"'):
-            found[key] = re.sub(r"\\([\\'\"])", r"\1", literal[1:-1])
-        elif literal not in ("None", "null"):
-            found[key] = {"true": "True", "false": "False"}.get(literal, literal)
-    return found or None
-
-
-_CONTINUED = re.compile(r"\\[ \t]*\r?\n(?:[ \t]*>[ \t])?")
+# All these are compiled when they are first used: a plain command needs few of them.
+_SPECIAL = frozenset("'\"\\;&|<>#\n")
+_CONTINUED = r"\\[ \t]*\r?\n(?:[ \t]*>[ \t])?"
 # Time stamps in brackets, then `user@host:~$`, `$` or the `+` of `set -x`. A bare `#` is a comment.
-_PROMPT = re.compile(
+_PROMPT = (
     r"(?m)^[ \t]*(?:\[[^\]\"'\n]{1,80}\][ \t]+)*"
     r"(?:(?:\([\w.-]+\)[ \t]*)?(?:\[?[\w.-]+@[^$#%\n\"']{1,200}[$#%>]|[$%>])[ \t]+|\++[ \t]+)?"
 )
-_TOKEN = re.compile(
-    r"""(?xs)(?P<space>[^\S\n]+|(?<!\S)\#[^\n]*)
+_WORD = r"""(?xs)(?P<space>[^\S\n]+|(?<!\S)\#[^\n]*)
     |(?P<redirect>(?:\d|&)?(?:>[>&|]?|<{1,3}(?![\w:.-]+>)))
     |(?P<split>\n|&&|\|[|&]?|;|&)
     |(?P<word>(?:[^\s'"\\;&|<>]|\\.|'[^']*'|"(?:[^"\\]|\\.)*"|<[\w:.-]+>)++)
     |(?P<odd>.)"""
-)
-_BARE_TOKEN = re.compile(
+_BARE_WORD = (
     r"(?P<split>\n|(?<!\S)(?:&&|\|[|&]?|;|&)(?!\S))|(?P<space>\s+?)|(?P<redirect>(?:\d|&)?[<>]\S*)|(?P<word>\S+)"
 )
-_PIECE = re.compile(r"""\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)\"""", re.DOTALL)
-_ITEM = re.compile(r"""[\[,]\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?\d[\d.]*(?=\s*[,\]]))""")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_PYTHON = re.compile(r"(?:.*/)?(?:python|pypy)[\d.]*t?(?:\.exe)?|\$\{?\w*PYTHON\w*\}?", re.DOTALL)
+_PIECE = r"""(?s)\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)\""""
+_ITEM = r"""[\[,]\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?\d[\d.]*(?=\s*[,\]]))"""
+_ASSIGNMENT = r"[A-Za-z_]\w*="
+_PYTHON = r"(?s)(?:.*/)?(?:python|pypy)[\d.]*t?(?:\.exe)?|\$\{?\w*PYTHON\w*\}?"
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*(?:=.*)?", re.DOTALL)
+_FLAG = r"(?s)--?[A-Za-z][\w.-]*(?:=.*)?"
 # `Example: sglang serve --model-path <model> [options]` stands in every log of SGLang 0.5.16.
-_MANUAL = re.compile(r"(?:[Uu]sage|[Ee]xamples?|[Tt]ry|[Hh]int|[Nn]ote):|<[\w-]+>|\[(?:-h|options)\]")
-_LABEL = re.compile(r"[A-Za-z]\w*:")
-_PROSE = re.compile(r"[A-Z][a-z]+,?")
+_MANUAL = r"(?:[Uu]sage|[Ee]xamples?|[Tt]ry|[Hh]int|[Nn]ote):|<[\w-]+>|\[(?:-h|options)\]"
+_LABEL = r"[A-Za-z]\w*:"
+_PROSE = r"[A-Z][a-z]+,?"
 # Options of `docker run` that take no further word.
-_DOCKER_SWITCH = re.compile(
+_DOCKER_SWITCH = (
     r"(?s)--[\w-]+=.*|-[ditqP]+|-[ditqP]*[^ditqP\W].+|--(?:detach|init|interactive|no-healthcheck|oom-kill-disable"
     r"|privileged|publish-all|quiet|read-only|rm|sig-proxy|tty)"
 )
-_ARGUMENTS = re.compile(r"(?:server_args\s?[=:]\s?(?:ServerArgs)?|\bServerArgs)[({]")
-_KEY = re.compile(r"""[\s,]*(?:(\w+)\s*=|["'](\w+)["']\s*:)\s*""")
-_LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[({]|[\])}]|,|[^'"\[\](){},]+""", re.DOTALL)
 
 
 def _may_hold(text: str, spec: LaunchSpec) -> bool:
@@ -120,22 +102,24 @@ def _may_hold(text: str, spec: LaunchSpec) -> bool:
     return modules or any(all(word in text for word in command) for command in spec.commands)
 
 
-def _tokens(text: str, pattern: re.Pattern[str]) -> list[tuple[str, str, int]] | None:
+def _tokens(text: str, pattern: str) -> list[tuple[str, str, int]] | None:
     """Split as a shell does; None where a quote is not closed."""
+    if _SPECIAL.isdisjoint(text):
+        return [("word", word, 0) for word in text.split()]
     tokens = []
-    for match in pattern.finditer(text):
+    for match in re.finditer(pattern, text):
         kind, word = str(match.lastgroup), match[0]
         if kind == "odd":
             return None
         if kind == "word":
-            word = _unquoted(word) if pattern is _TOKEN else word.strip("'\"")
+            word = _unquoted(word) if pattern is _WORD else word.strip("'\"")
         if kind != "space":
             tokens.append((kind, word, match.start()))
     return tokens
 
 
 def _unquoted(raw: str) -> str:
-    return _PIECE.sub(lambda m: m[1] or m[2] or re.sub(r'\\([\\"$`])', r"\1", m[3] or ""), raw)
+    return re.sub(_PIECE, lambda m: m[1] or m[2] or re.sub(r'\\([\\"$`])', r"\1", m[3] or ""), raw)
 
 
 def _in_tokens(tokens: Sequence[tuple[str, str, int]], raw: str, spec: LaunchSpec) -> Command | None:
@@ -147,7 +131,7 @@ def _in_tokens(tokens: Sequence[tuple[str, str, int]], raw: str, spec: LaunchSpe
         found = (_direct(words, spec) or _nested(words, spec)) if words else None
         if found:
             redirect = " ".join((found.redirect, raw[start:].partition("\n")[0])).strip()
-            return _with_earlier(tokens[: index - len(words)], found._replace(redirect=redirect))
+            return _with_earlier(tokens[: index - len(words)], found.replace(redirect=redirect))
         words = []
     return None
 
@@ -158,7 +142,7 @@ def _direct(words: Sequence[str], spec: LaunchSpec) -> Command | None:
         return None
     env, wrapper = _environment(words[:start])
     flags = _flags(words[arguments:], spec)
-    if any(_MANUAL.fullmatch(word) for word in words) or (start and not flags and _PROSE.fullmatch(words[0])):
+    if any(re.fullmatch(_MANUAL, word) for word in words) or (start and not flags and re.fullmatch(_PROSE, words[0])):
         return None
     return Command(tuple(wrapper), env, tuple(words[start:]), flags, _image(wrapper), "")
 
@@ -188,7 +172,7 @@ def _interpreter(words: Sequence[str], index: int) -> int:
         index -= 1
     if index >= 1 and words[index] == "run" and words[index - 1].endswith("uv"):
         return index - 1
-    return index if index >= 0 and _PYTHON.fullmatch(words[index]) else -1
+    return index if index >= 0 and re.fullmatch(_PYTHON, words[index]) else -1
 
 
 def _nested(words: Sequence[str], spec: LaunchSpec) -> Command | None:
@@ -199,7 +183,7 @@ def _nested(words: Sequence[str], spec: LaunchSpec) -> Command | None:
         if inner:
             env, wrapper = _environment(words[:index])
             image = inner.image or _image(wrapper)
-            return inner._replace(wrapper=(*wrapper, *inner.wrapper), env=env | inner.env, image=image)
+            return inner.replace(wrapper=(*wrapper, *inner.wrapper), env=env | inner.env, image=image)
     return None
 
 
@@ -217,16 +201,16 @@ def _with_earlier(tokens: Sequence[tuple[str, str, int]], command: Command) -> C
                 wrapper += words
             wrapper = [] if text == "\n" else wrapper
             words = []
-    return command._replace(wrapper=(*wrapper, *words, *command.wrapper), env=env | command.env)
+    return command.replace(wrapper=(*wrapper, *words, *command.wrapper), env=env | command.env)
 
 
 def _environment(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Return the variables set in front of a command, and its wrapper without the leading ones."""
     # A log says `Launching: python3 …` or `Starting python3 …`; such words are no wrapper.
-    words = words[max((index + 1 for index, word in enumerate(words) if _LABEL.fullmatch(word)), default=0) :]
-    if words and _PROSE.fullmatch(words[0]):
-        words = [word for word in words if _ASSIGNMENT.match(word)]
-    leading = (index for index, word in enumerate(words) if not _ASSIGNMENT.match(word) and word != "env")
+    words = words[max((index + 1 for index, word in enumerate(words) if re.fullmatch(_LABEL, word)), default=0) :]
+    if words and re.fullmatch(_PROSE, words[0]):
+        words = [word for word in words if re.match(_ASSIGNMENT, word)]
+    leading = (index for index, word in enumerate(words) if not re.match(_ASSIGNMENT, word) and word != "env")
     start = next(leading, len(words))
     start -= int(start > 0 and words[start - 1] == "env")  # `env -i …` is a wrapper
     env = dict(word.split("=", 1) for word in words[:start] if word != "env")
@@ -234,7 +218,7 @@ def _environment(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     for before, word in zip(words[start:], words[start + 1 :], strict=False):
         value = word.removeprefix("--env=").removeprefix("-e")
         introduced = follows or value != word or before in ("-e", "--env", "env", "sudo", "-E", "-i")
-        follows = introduced and bool(_ASSIGNMENT.match(value))
+        follows = introduced and bool(re.match(_ASSIGNMENT, value))
         env |= dict([value.split("=", 1)]) if follows else {}
     return env, list(words[start:])
 
@@ -246,7 +230,7 @@ def _image(wrapper: Sequence[str]) -> str | None:
         place = index + 1
         if word == "run" and index and wrapper[index - 1].endswith(("docker", "podman", "nerdctl")):
             while place < len(wrapper) and wrapper[place].startswith("-"):
-                place += 1 if _DOCKER_SWITCH.fullmatch(wrapper[place]) else 2
+                place += 1 if re.fullmatch(_DOCKER_SWITCH, wrapper[place]) else 2
         elif word.startswith("--container-image="):
             return word.partition("=")[2]
         elif word != "--container-image":
@@ -259,22 +243,9 @@ def _flags(words: Sequence[str], spec: LaunchSpec) -> dict[str, str]:
     values: dict[str, list[str]] = {}
     name = ""
     for word in words:
-        if _FLAG.fullmatch(word):
+        if re.fullmatch(_FLAG, word):
             name = canonical(word, spec)
             values[name] = [word.partition("=")[2]] if "=" in word else []
         elif name:
             values[name].append(word)
     return {flag: " ".join(found) if found else "true" for flag, found in values.items()}
-
-
-def _arguments(text: str, place: int) -> Iterator[tuple[str, str]]:
-    """Yield name and literal of each argument; stops at the closing bracket or where the line is cut."""
-    while key := _KEY.match(text, place):
-        start = place = key.end()
-        depth = 0
-        while (token := _LITERAL.match(text, place)) and (depth or token[0] not in (",", ")", "}")):
-            depth += (token[0] in ("[", "(", "{")) - (token[0] in ("]", ")", "}"))
-            place = token.end()
-        if token is None:
-            return
-        yield key[1] or key[2], text[start:place].strip() or "None"

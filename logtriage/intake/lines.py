@@ -240,14 +240,15 @@ class _Groups:
         return self._groups[index]
 
 
-class _NewestHot(NamedTuple):
+class _NewestHot:
     """The newest rows of each anchor in one block. They are only taken once no newer ones can replace them."""
 
-    groups: _Groups | None = None
-    found: Mapping[bytes, list[int]] = {}
+    def __init__(self, groups: _Groups | None = None, found: Mapping[bytes, list[int]] | None = None) -> None:
+        self._groups = groups
+        self._found = found or {}
 
     def give(self, kept: Kept, newer: Mapping[bytes, list[int]]) -> None:
         """Keep the rows, but for anchors of which so many `newer` rows were found that these will be dropped."""
-        for anchor, indexes in self.found.items():
-            if self.groups and len(newer.get(anchor, ())) < kept.room(anchor)[1]:
-                kept.add_last(anchor, map(self.groups.of, indexes))
+        for anchor, indexes in self._found.items():
+            if self._groups and len(newer.get(anchor, ())) < kept.room(anchor)[1]:
+                kept.add_last(anchor, map(self._groups.of, indexes))

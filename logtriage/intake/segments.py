@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from logtriage.intake.wrappers import Layout
 
 _GLUED = re.compile(r"(?<=[\])s])(?=\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]]*\] )")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 class KeptRow(NamedTuple):
@@ -54,7 +54,7 @@ def cut(data: bytes) -> bytes:
 
 def _text(segment: bytes) -> str:
     text = without_escapes(cut(segment)).decode("utf-8", "replace")
-    return _CONTROL.sub("\ufffd", text)
+    return text if text.isprintable() else re.sub(_CONTROL, "\ufffd", text)
 
 
 def _split_glued(line: Line) -> Iterator[Line]:

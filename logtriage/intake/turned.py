@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from logtriage.intake.rows import Row, rows_in
-from logtriage.intake.times import seconds
+from logtriage.intake.times import seconds, seconds_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 _BROKEN_ROWS, _BROKEN_SHARE = 4, 0.05
 _RULER = 3  # different characters at most in a line that somebody drew
 _FALLS, _FALLS_PER_RISE = 3, 4
-_CLEAR = 24  # rises without a fall that settle the order
+_HEAD = 40  # characters of a message in which its time stands
+_CLEAR = 8  # rises without a fall that settle the order
 
-_STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?")
-_RECORD = re.compile(r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_OPENS = re.compile(
+# Compiled when they are first used: few logs are turned.
+_RECORD = r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
+_OPENS = (
     r'\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d|Traceback \(most|  File "|'
     r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?:: |$)"
 )
@@ -42,7 +43,7 @@ def joined(rows: Iterable[Row], width: int) -> Iterator[Row]:
     parts: list[Row] = []
     for row in rows:
         text = row.text()
-        if parts and (len(parts[-1].text()) < width or _OPENS.match(text)):
+        if parts and (len(parts[-1].text()) < width or re.match(_OPENS, text)):
             yield Row(b"".join(part.data.rstrip(b"\r") for part in parts), parts[0].place)
             parts = []
         parts.append(row)
@@ -88,7 +89,7 @@ def backwards(blocks: Sequence[Block], layout: Layout, *, by_record: bool) -> It
         for row in reversed(list(rows_in(block))):
             record.append(row)
             text = row.text()
-            if not by_record or _RECORD.match(text, layout.place(text).body):
+            if not by_record or re.match(_RECORD, text[layout.place(text).body :]):
                 yield from reversed(record)
                 record = []
     yield from reversed(record)
@@ -100,6 +101,4 @@ def _timed(text: str, found: Found) -> tuple[float | None, str]:
     message, time = text[placed.body :], placed.time
     if found.json and (decoded := found.json.decode(message)):
         message, time = decoded.message, decoded.time or time
-    if not time and (stamp := _STAMP.search(message, 0, 40)):
-        time = stamp[0]
-    return seconds(time), message
+    return seconds(time) if time else seconds_in(message[:_HEAD]), message

@@ -10,6 +10,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from logtriage.records import Record
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,21 +31,28 @@ class Wrapper:
         self.share: float = item.get("share", USUAL_SHARE)
         self.partial: str = item.get("partial", "")
         self.splits_at: int = item.get("splits_at", 0)
-        self._holds: str = item.get("holds", "")
+        self.holds: str = item.get("holds", "")
         self._begins: str = item.get("begins", "")
         self._keys: tuple[str, str] = (item.get("message", ""), item.get("time", ""))
         self._expression: str = item["regex"]
         self._regex: re.Pattern[str] | None = None
 
+    def candidates(self, texts: Sequence[str]) -> Sequence[str]:
+        """Return the lines that may have the wrapper: far cheaper than to try its regex on each."""
+        holding = [text for text in texts if self.holds in text] if self.holds else texts
+        return [text for text in holding if text[:1] in self._begins] if self._begins else holding
+
+    def may_be_in(self, text: str, start: int = 0) -> bool:
+        """Return whether a line holds what every line with the wrapper holds, and begins as it does."""
+        return self.holds in text and (not self._begins or text[start : start + 1] in self._begins)
+
     def match(self, text: str, start: int = 0) -> re.Match[str] | None:
         """Return the wrapper at `start` of a line, or None."""
-        if self._holds not in text or (self._begins and text[start : start + 1] not in self._begins):
-            return None
-        return self._compiled().match(text, start)
+        return self._compiled().match(text, start) if self.may_be_in(text, start) else None
 
     def is_all(self, text: str, start: int = 0) -> bool:
         """Return whether the line is nothing but the wrapper from `start` on."""
-        return self._holds in text and self._compiled().fullmatch(text, start) is not None
+        return self.holds in text and self._compiled().fullmatch(text, start) is not None
 
     def _compiled(self) -> re.Pattern[str]:
         if self._regex is None:
@@ -67,7 +76,7 @@ class Wrapper:
         return Decoded(message, str(record.get(time_key, "")), str(record.get("stream", "")))
 
 
-class Decoded(NamedTuple):
+class Decoded(Record):
     """The message in a line of JSON, its time as printed, and the stream that it went to."""
 
     message: str
@@ -100,19 +109,20 @@ class Layout:
         """Place a line; `text` is without escape sequences."""
         body, time, origin = 0, "", ""
         for prefix in self.prefixes:
-            if match := prefix.match(text, body):
+            if prefix.holds in text and (match := prefix.match(text, body)):
                 body = match.end()
                 named = match.groupdict()
                 time = named.get("time") or time
                 origin += named.get("origin") or ""
-        return Placed(body, time, any(fence.is_all(text, body) for fence in self._fences), origin)
+        is_fence = any(fence.holds in text and fence.is_all(text, body) for fence in self._fences)
+        return Placed(body, time, is_fence, origin)
 
 
 PLAIN = Layout()
 """The layout of a log that nothing wraps."""
 
 
-class Found(NamedTuple):
+class Found(Record):
     """The wrappers of a log: those around each stored line, JSON inside them, those around the messages.
 
     `names` are those that fit most lines, outermost first.
@@ -153,6 +163,8 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
 
 def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
     allowed = len(texts) * (1 - (wrapper.share or USUAL_SHARE))
+    if len(wrapper.candidates(texts)) < len(texts) - allowed:
+        return False
     misses = 0
     for text in texts:
         if not wrapper.match(text):

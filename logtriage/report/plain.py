@@ -33,7 +33,9 @@ def in_json(text: str) -> str:
 
     The `##[` of a CI system's command is written as \u0023#[.
     """
-    return re.sub(_JOB_COMMAND, r"\\u0023", re.sub(_NOT_IN_JSON, _escaped, text))
+    if not all(map(str.isprintable, text.split("\n"))):
+        text = re.sub(_NOT_IN_JSON, _escaped, text)
+    return re.sub(_JOB_COMMAND, r"\\u0023", text)
 
 
 def _escaped(match: re.Match[str]) -> str:
