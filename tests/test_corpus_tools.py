@@ -101,7 +101,7 @@ def test_add_refuses_to_trim_where_that_moves_the_verdict(rules: RuleSet, tmp_pa
     last = "RuntimeError: No supported CUDA architectures found for major versions [10, 12].\n"
     (tmp_path / "run.log").write_text(begin + noise + gpu + noise + last, encoding="utf-8")
     wanted = corpus_add.Wanted("arch-unsupported-kernel")
-    with pytest.raises(InputError, match="moves the verdict from arch-unsupported-kernel to .*--whole"):
+    with pytest.raises(InputError, match=r"moves the verdict from arch-unsupported-kernel to .*--whole"):
         corpus_add.add(str(tmp_path / "run.log"), tmp_path, wanted, rules)
     assert not (tmp_path / "added").exists()
     added = corpus_add.add(str(tmp_path / "run.log"), tmp_path, wanted._replace(whole=True), rules)
