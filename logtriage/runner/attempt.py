@@ -273,6 +273,8 @@ class Attempt:
         if stage != self._stage:
             seconds = self._clock.now() - self._began
             self._stages.append((stage, seconds))
+            if stage == "serving":
+                self._checked_at = self._began  # its log says that it is ready: ask at once
             self._observer.stage(self.order, stage, seconds)
 
 

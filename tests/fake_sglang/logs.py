@@ -76,6 +76,17 @@ flashinfer.utils.BackendSupportedError: mm_fp4 does not support backend 'trtllm'
 ValueError: TRTLLM MHA backend for prefill is only supported on Blackwell GPUs (SM100). \
 Please use a different prefill backend.
 """,
+    "nvfp4-marlin": _HIT
+    + """  File "/opt/sglang/sglang/srt/layers/quantization/modelopt_quant.py", line 1905, in __init__
+    raise ValueError(
+ValueError: Current platform does not support NVFP4 quantization with the selected MoE backend. \
+Please use Blackwell and above, or use moe_runner_backend=marlin on SM80+.
+""",
+    "fa3": _HIT
+    + """  File "/opt/sglang/sglang/srt/layers/attention/flashattention_backend.py", line 12, in <module>
+    from sgl_kernel.flash_attn import flash_attn_varlen_func
+ImportError: Can not import FA3 in sgl_kernel. Please check your installation.
+""",
     "no-model": """Traceback (most recent call last):
   File "/opt/sglang/sglang/launch_server.py", line 68, in <module>
     server_args = prepare_server_args(sys.argv[1:])
