@@ -195,3 +195,117 @@ def mine(tmp_path: Path) -> list[psutil.Process]:
         if str(FAKE) in words and str(tmp_path) in words and "logtriage" not in words:
             found.append(process)
     return found
+
+
+def test_driven_by_another_program(
+    state: dict[str, str],
+    port: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The example of docs/runner.md works as it stands, but for the command, which is that of the fake server."""
+    text = (ROOT / "docs" / "runner.md").read_text(encoding="utf-8")
+    example = text.partition("```python\n")[2].partition("```")[0]
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    lines = [f"command = {words!r}" if line.startswith("command =") else line for line in example.splitlines()]
+    assert sum(line.startswith("command =") for line in lines) == 1
+    assert len(lines) <= 25
+    for name in ("FAKE_STAGE_S", "NO_PROXY"):
+        monkeypatch.setenv(name, state[name])
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(lines), {})  # noqa: S102 - the example of our own documentation
+    told = capsys.readouterr().out
+    assert "1 sm100-only-kernel" in told
+    assert "2 healthy" in told
+    assert not mine(tmp_path)
+
+
+def test_detached_server_lives_on_and_the_script_starts_it(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """--detach leaves the server and names it; --save and --on-attempt have what works; secrets stand in neither."""
+    script, heard = tmp_path / "launch.sh", tmp_path / "heard.json"
+    words = server(port, tmp_path, "--api-key", "sk-not-to-be-seen-anywhere-42")
+    options = ["--detach", "--save", str(script), "--on-attempt", f"cat > {heard}", "--record", str(tmp_path / "cases")]
+    code, result, err = ran([*options, "--", *words], state)
+    assert code == 0, err
+    pid = result["working"]["pid"]
+    assert pid in [process.pid for process in mine(tmp_path)]
+    assert script.read_text(encoding="utf-8").startswith("#!/bin/sh\n")
+    assert "exec " in script.read_text(encoding="utf-8")
+    assert json.loads(heard.read_text(encoding="utf-8"))["report"]["verdict"]["label"] == "healthy"
+    case = next((tmp_path / "cases").iterdir())
+    assert "label: healthy" in (case / "case.yaml").read_text(encoding="utf-8")
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "attempt-1.log"]
+    assert len(written) >= 5
+    assert [path for path in written if b"sk-not-to-be-seen" in path.read_bytes()] == []
+
+
+def test_second_runner_on_the_same_port_is_refused(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """While one runner launches on a port, another is told which process that is; it launches nothing."""
+    first = started(["--", *server(port, tmp_path)], state | {"FAKE_DO": "hang:weight-load"})
+    wait_for(lambda: mine(tmp_path))
+    code, result, err = ran(["--", *server(port, tmp_path)], state)
+    assert (code, result) == (2, {})
+    assert f"pid {first.pid}" in err
+    assert "--port" in err
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=60)
+
+
+def test_budget_and_attempts_are_limits(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """No more is launched than allowed, and a launch that does not answer in time is stopped."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    code, result, _ = ran(["--max-attempts", "1", "--", *words], state)
+    assert (code, labels(result)) == (1, ["sm100-only-kernel"])
+    assert "--max-attempts" in result["because"]
+    code, result, _ = ran(["--budget", "3s", "--", *server(port, tmp_path)], state | {"FAKE_DO": "hang:init"})
+    assert (code, labels(result)) == (1, ["hang-timeout"])
+    assert not mine(tmp_path)
+
+
+def test_pinned_flag_is_never_changed(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """If only the pinned flag could help, the run says so and stops."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    code, result, _ = ran(["--pin", "--moe-runner-backend", "--", *words], state)
+    assert (code, labels(result)) == (1, ["sm100-only-kernel"])
+    assert "pinned" in result["because"]
+
+
+def test_same_garbage_under_two_kernel_classes_stops_it(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """A checkpoint of zeros: two launches, then the checkpoint is suspected."""
+    words = [sys.executable, str(FAKE), "--model-path", "zeros", "--attention-backend", "triton", "--port", str(port)]
+    code, result, _ = ran(["--once", "--", *words, "--download-dir", str(tmp_path)], state | {"FAKE_SM": "90"})
+    assert code == 1
+    assert labels(result) == ["degenerate-output"] * len(result["attempts"])
+    assert len(result["attempts"]) == 2
+    assert "suspect the checkpoint" in result["because"]
+
+
+def test_dry_run_launches_nothing(state: dict[str, str], port: int, tmp_path: Path, run: Any) -> None:
+    """It tells the first command and what may follow, and neither launches nor writes."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    done = run("run", "--dry-run", "--sm", "120", "--server-version", "0.5.9", "--", *words, env=state)
+    assert done.returncode == 0
+    assert "first: " in done.stdout
+    assert "flashinfer_cutlass" in done.stdout
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        ("budget: soon\n", "2h, 1h30m"),
+        ("pinn: [--tp]\n", "known keys"),
+        ("- 1\n", "holds no mapping"),
+        ("command: [python3, -m, http.server]\n", "starts no server"),
+        ("command: python3 -m sglang.launch_server --model-path m > run.log\n", "run.log"),
+        ("{}\n", "no command"),
+    ],
+)
+def test_bad_plans_are_refused_with_what_is_valid(run: Any, tmp_path: Path, plan: str, told: str) -> None:
+    """A plan that cannot be meant: exit code 2, one message, nothing launched."""
+    (tmp_path / "plan.yaml").write_text(plan, encoding="utf-8")
+    done = run("run", "--plan", "plan.yaml", "--ledger", str(tmp_path / "ledger.sqlite"))
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

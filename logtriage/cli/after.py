@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from logtriage.records import Attempt
 
 
+LEDGER = click.option(
+    "--ledger", metavar="FILE", help="A ledger of earlier launches (`logtriage ledger`): they count as with --after."
+)
+
+
 class SeveralAfter(click.Command):
     """A command whose ``--after`` takes every word up to the next option; the last one is the LOG if none is left."""
 
@@ -25,17 +31,27 @@ class SeveralAfter(click.Command):
 
 
 def attempts(given: Mapping[str, Any], rules: RuleSet, facts: Mapping[str, Any]) -> list[Attempt]:
-    """Return the earlier launches that ``--after`` names, analyzed. Raises InputError for what cannot be read."""
+    """Return the earlier launches of the ledger and those that ``--after`` names, analyzed. Raises InputError."""
     answers: dict[str, list[bytes]] = {}
     for pair in given["after_responses"]:
         log, equals, path = pair.partition("=")
         if not equals or log not in given["after"]:
             raise InputError(f"--after-response {pair}: needs OLDLOG=FILE with one of the logs given to --after")
         answers.setdefault(log, []).append(read_bytes(path))
-    return [
+    return _remembered(given["ledger"]) + [
         pipeline.attempt(log, rules, pipeline.Options(facts=facts, responses=answers.get(log, ())))
         for log in given["after"]
     ]
+
+
+def _remembered(path: str | None) -> list[Attempt]:
+    if path is None:
+        return []
+    if not os.path.exists(path):
+        raise InputError(f"{path}: there is no ledger; `logtriage run` and `logtriage ledger add` write one")
+    from logtriage.runner.ledger import Ledger  # SQLite is needed for nothing else
+
+    return list(Ledger(path).evidence())
 
 
 def read_bytes(path: str) -> bytes:

@@ -11,7 +11,7 @@ import click
 
 from logtriage import pipeline
 from logtriage.cli import exit_codes, output, reports
-from logtriage.cli.after import SeveralAfter, attempts, read_bytes
+from logtriage.cli.after import LEDGER, SeveralAfter, attempts, read_bytes
 from logtriage.cli.options import RULES, SM, VERSION, check_logs, failures_of
 from logtriage.errors import InputError
 from logtriage.report import plain
@@ -52,6 +52,7 @@ Examples:
               help="Logs of earlier launches, the oldest first: what they rule out is not advised.")  # fmt: skip
 @click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
               help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
+@LEDGER
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
 @click.option("--follow", "-f", is_flag=True, help="Read on while the log is written, until the verdict is decided.")
 @click.option("--until", type=click.Choice(["ready", "failed", "exit"]), default="ready", show_default=True,

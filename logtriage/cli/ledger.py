@@ -21,7 +21,7 @@ _FILE = click.option("--ledger", "path", metavar="FILE", help="The ledger, if no
 def command() -> None:
     """Show and change the ledger: what was launched on this machine, and how it went.
 
-    `logtriage run` writes it; `analyze`, `next` and `preflight` read it where --ledger names it.
+    `logtriage run` writes it; `analyze` and `next` read it where --ledger names it.
     """
 
 

@@ -8,7 +8,7 @@ import click
 
 from logtriage import pipeline
 from logtriage.cli import exit_codes, output
-from logtriage.cli.after import SeveralAfter, attempts, read_bytes
+from logtriage.cli.after import LEDGER, SeveralAfter, attempts, read_bytes
 from logtriage.cli.analyze import rule_folders
 from logtriage.cli.options import RULES, SM, VERSION, check_logs
 from logtriage.report import json_v1, plain
@@ -27,6 +27,7 @@ Example:    sh -c "$(logtriage next run2.log --after run1.log --pin --tp)"
               help="An answer of the server; may be repeated.")  # fmt: skip
 @click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
               help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
+@LEDGER
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")

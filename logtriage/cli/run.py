@@ -18,7 +18,7 @@ from logtriage.report import plain
 from logtriage.runner.results import Observer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from logtriage.runner.results import Order, Result
     from logtriage.runner.session import Session
@@ -100,6 +100,8 @@ def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
     outcome = session.execute()
     if outcome.state == "working" and session.plan.save and outcome.result:
         _save(session.plan.save, outcome.result.order)
+    if outcome.attempt is not None and session.plan.then == "serve":
+        wishes.serve(outcome.attempt.signal)
     tried.show(outcome, session, as_json=given["format_"] == "json")
     if outcome.state != "working":
         return exit_codes.INTERRUPTED if outcome.state == "interrupted" else exit_codes.FAILED
@@ -108,7 +110,6 @@ def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
     from logtriage.runner.session import ended_well
 
     output.finish()
-    wishes.hand_on = outcome.attempt.signal
     result = session.serve(outcome)
     output.complain(plain.one_line(f"logtriage: the server has ended: {result.because}"))
     if wishes.count or ended_well(result):
@@ -131,15 +132,21 @@ class _Wishes:
 
     def __init__(self) -> None:
         self.count = 0
-        self.hand_on: Any = None
+        self._hand_on: Callable[[int], None] | None = None
 
     def heard(self, number: int, _: Any) -> None:
         self.count += 1
-        if self.hand_on is not None and self.count == 1:
-            self.hand_on(number)
+        if self._hand_on is not None and self.count == 1:
+            self._hand_on(number)
+
+    def serve(self, hand_on: Callable[[int], None]) -> None:
+        """From now on the first signal goes to a server; one that came just before this as well."""
+        self._hand_on = hand_on
+        if self.count:
+            hand_on(signal.SIGTERM)
 
     def to_stop(self) -> bool:
-        return self.count > (1 if self.hand_on is not None else 0)
+        return self.count > (1 if self._hand_on is not None else 0)
 
     def in_a_hurry(self) -> bool:
         return self.count > 1

@@ -9,7 +9,6 @@ import subprocess
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from logtriage import pipeline
 from logtriage.errors import InputError
 from logtriage.records import Record
 from logtriage.redact import Redactor
@@ -18,7 +17,7 @@ from logtriage.runner import environment, ledger, loop, orphans, processes, reco
 from logtriage.runner.lock import PortLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.following import Clock
@@ -149,20 +148,3 @@ class Session:
 def ended_well(result: Result) -> bool:
     """Return whether a server that was served has ended because somebody asked it to."""
     return result.ending == results.INTERRUPTED or result.exit_code in _ENDED_WELL
-
-
-def suggest(
-    log: Any, command: Sequence[str] = (), history: Sequence[Any] = (), *, rules: RuleSet | None = None, **more: Any
-) -> Any:
-    """Return the advice for a failed launch, for other launchers.
-
-    `log` is a path, bytes or lines; `command` the words that were launched; `history` earlier attempts, the oldest
-    first: their logs, or what `pipeline.attempt` made of them. `more` are further fields of `pipeline.Options`, such
-    as `facts`, `responses` and `pinned`. Raises InputError for what cannot be read.
-    """
-    from logtriage.records import Attempt
-
-    rules = rules or pipeline.load_rules()
-    earlier = [item if isinstance(item, Attempt) else pipeline.attempt(item, rules) for item in history]
-    options = pipeline.Options(command=command, after=earlier, **more)
-    return pipeline.analyze(log, rules=rules, options=options).advice
