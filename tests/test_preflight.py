@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
 
-from tests.conftest import Case, cases
+from tests.conftest import ROOT, Case, cases
 from tests.launches import MODEL, command
-from tests.machines import found, launch, look, machine
+from tests.machines import GIB, found, launch, look, machine, model
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 STORY = ("preflight", "--sm", "120", "--gpus", "8", "--server-version", "0.5.9", "--format", "json")
 MOE, DENSE = "--moe-runner-backend", "--fp4-gemm-backend"
@@ -132,6 +136,75 @@ def test_many_recorded_failures_are_predicted() -> None:
         "h200-moenv-flashinfer-trtllm", "h200-override-bad-json", "h200-port-text", "h200-quant-mxfp8",
         "h200-quant-nvfp4-online", "moe-flashinfer-trtllm", "nvfp4-dense-fp4cudnn", "nvfp4-moe-cutlass", "tp2-one-gpu",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [(), ("vllm", "serve", "m"), ("./launch.sh",), ("bash", "-c", "echo sglang"), ("",)])
+def test_no_command_of_a_server_is_a_usage_error(run: Any, words: tuple[str, ...]) -> None:
+    """No command, one for another program, a script: exit code 2, and an example of what is valid."""
+    done = run("preflight", "--sm", "120", "--", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "sglang.launch_server" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_text_of_a_script(run: Any) -> None:
+    """A whole script as one word: its variables count, and the command that is offered is a line of it."""
+    server = command(f"{MOE} flashinfer_trtllm")
+    script = f"#!/bin/bash\nset -e\nexport SGLANG_CUTLASS_MOE=1\n# the server\n{server} \\\n  --port 31000\n"
+    done = run(*STORY, "--", script)
+    data = json.loads(done.stdout)
+    assert data["launch"]["flags"]["--port"] == "31000"
+    assert data["launch"]["env"] == {"SGLANG_CUTLASS_MOE": "1"}
+    assert "flashinfer_cutlass" in data["command_text"]
+
+
+def test_a_model_folder_decides_where_the_command_is_silent(run: Any, tmp_path: Path) -> None:
+    """NVFP4 in the model's files and no flag for it: the same SM100-only kernels; 400 GiB do not fit into 320."""
+    folder = model(tmp_path / "m", 200 * GIB, 200 * GIB, quantized=True)
+    words = ("python3", "-m", "sglang.launch_server", "--model-path", "org/name", "--tp", "8", MOE, "flashinfer_trtllm")
+    done = run(*STORY, "--model-config", str(folder), "--gpu-memory", "96", "--", *words)
+    data = json.loads(done.stdout)
+    assert worst(data) == [("will-fail", MOE, "flashinfer_trtllm", "sm100-only-kernel")]
+    assert data["environment"]["model"]["weight_bytes"] == 400 * GIB
+    small = json.loads(run(*STORY, "--model-config", str(folder), "--gpu-memory", "40", "--", *words).stdout)
+    assert ("will-fail", "--tp-size", "8", "oom-weight-load") in worst(small)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    gone = json.loads(run(*STORY, "--model-config", str(folder), "--", *words).stdout)
+    assert ("will-fail", "--model-path", None, "model-load") in worst(gone)
+
+
+def test_secrets_do_not_come_out(run: Any) -> None:
+    """Keys in the command and its variables are replaced, as text and as data, also in the command that is offered."""
+    secret = "sk-proj-4f9d2c7a1b8e6f3d5a9c0b7e"  # noqa: S105 - made up
+    text = f"HF_TOKEN=hf_{secret[8:]} {command(f'{MOE} flashinfer_trtllm', f'--api-key {secret}')}"
+    for form in ("json", "text"):
+        done = run(*STORY[:-1], form, "--", text)
+        assert "flashinfer_cutlass" in done.stdout
+        assert secret not in done.stdout
+        assert secret[8:] not in done.stdout
+    assert secret in run(*STORY, "--no-redact", "--", text).stdout
+
+
+def test_it_works_without_gpu_and_sglang(run: Any, tmp_path: Path) -> None:
+    """A machine with neither: what is missing is said, nothing is invented, an odd folder stops nothing."""
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9", "CUDA_HOME": "/nowhere"}
+    done = run("preflight", "--format", "json", "--", command(), env=env)
+    data = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert {item["check"]: item["what"] for item in data["findings"]}["package"] == "python3 is not found on PATH"
+    assert data["environment"]["packages"] is None
+    assert data["environment"]["cuda"]["nvcc"][0]["version"] is None
+
+
+def test_every_check_is_explained() -> None:
+    """docs/preflight.md names each check that the code makes, and no other."""
+    folder = ROOT / "logtriage" / "advice" / "preflight"
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.py")))
+    made = set(re.findall(r"""(?:Finding|_indivisible)\(\s*"([a-z-]+)",""", source))
+    table = (ROOT / "docs/preflight.md").read_text(encoding="utf-8").partition("| check |")[2].partition("\n\n")[0]
+    told = {name for row in table.splitlines()[2:] for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
+    assert len(made) > 40
+    assert told == made
 
 
 def test_a_machine_with_two_kinds_of_gpu() -> None:

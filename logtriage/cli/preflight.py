@@ -26,7 +26,7 @@ _GIB = 1 << 30
 _NO_COMMAND = """give the command to look at behind --, such as
   logtriage preflight -- python3 -m sglang.launch_server --model-path /models/m --tp 2"""
 _OTHER_COMMAND = """this command starts no SGLang server (`python3 -m sglang.launch_server …` or `sglang serve …`).
-  A script is not looked into: give the command that stands in it."""
+  A script is not looked into: give its text, -- "$(cat launch.sh)"."""
 
 
 @click.command("preflight", epilog=EPILOG)

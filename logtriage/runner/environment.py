@@ -158,12 +158,15 @@ def _host(launch: Launch, goal: Target, known: Mapping[str, Any]) -> dict[str, A
 def _within(limit_s: float, jobs: Mapping[str, Callable[[], dict[str, Any]]]) -> dict[str, Any]:
     """Run jobs at the same time; one that has not ended in time, on a dead file system say, is left behind."""
     results: dict[str, dict[str, Any]] = {}
+    defects: list[Exception] = []
 
     def run(name: str, job: Callable[[], dict[str, Any]]) -> None:
         try:
             results[name] = job()
         except OSError as error:
             results[name] = {"gaps": (f"{name}: {error.strerror or error}.",)}
+        except Exception as error:  # not lost in the thread
+            defects.append(error)
 
     threads = {name: threading.Thread(target=run, args=(name, job), daemon=True) for name, job in jobs.items()}
     for thread in threads.values():
@@ -171,6 +174,8 @@ def _within(limit_s: float, jobs: Mapping[str, Callable[[], dict[str, Any]]]) ->
     end = time.monotonic() + limit_s
     for thread in threads.values():
         thread.join(max(0.0, end - time.monotonic()))
+    if defects:
+        raise defects[0]
     found: dict[str, Any] = {}
     gaps: list[str] = []
     for name in jobs:

@@ -19,7 +19,7 @@ _MOST = 5
 def check(question: Question) -> Iterator[Finding]:
     """Yield what is wrong with the files of the model, and with the quantization and context that are asked of it."""
     for flag, path in question.environment.absent:
-        yield Finding("path", FAILS, f"{flag} {path} does not exist", flag=flag, value=path, label="model-load")
+        yield Finding("flag-path", FAILS, f"{flag} {path} does not exist", flag=flag, value=path, label="model-load")
     model = question.model
     if model is not None:
         weightless = question.flag("--load-format") == "dummy"

@@ -97,7 +97,7 @@ def _gaps(question: Question) -> Iterator[Finding]:
     if question.launch.command and (mixed := sizes.idle(question)):
         yield mixed
     for gap in question.environment.gaps:
-        yield Finding("gap", UNKNOWN, gap)
+        yield Finding("not-looked-at", UNKNOWN, gap)
 
 
 def _changes(findings: tuple[Finding, ...]) -> Iterator[Change]:

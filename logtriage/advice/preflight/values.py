@@ -24,12 +24,12 @@ def check(question: Question) -> Iterator[Finding]:
         text = question.flag(flag)
         if text is not None and "$" not in text and not text.removeprefix("-").isdecimal():
             what = f"{flag} takes a whole number, not {text!r}"
-            yield Finding("number", FAILS, what, flag=flag, value=text, label=_LABEL)
+            yield Finding("flag-number", FAILS, what, flag=flag, value=text, label=_LABEL)
     for flag in known["json"]:
         text = question.flag(flag)
         if text is not None and "$" not in text and (fault := _json_fault(text)):
             what = f"{flag} takes JSON, and its value is none: {fault}"
-            yield Finding("json", FAILS, what, flag=flag, value=text, label=_LABEL)
+            yield Finding("flag-json", FAILS, what, flag=flag, value=text, label=_LABEL)
     for demand in known["demands"]:
         yield from _demand(question, demand)
 
