@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, TypeVar
 
+from logtriage import classifying
 from logtriage import verdict as ladder
 from logtriage.engine import clock, identity, incident, launch, skew
 from logtriage.records import STAGES, Record
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from logtriage.answers import Finding
+    from logtriage.engine.incident import Evidence
     from logtriage.engine.ruleset import RuleSet
     from logtriage.node_records import Node
     from logtriage.reading import Options, Reading
@@ -31,6 +33,7 @@ class Judged(Record):
     marks: tuple[tuple[int, str], ...]
     nodes: tuple[Node, ...] = ()
     clocks: skew.Clocks | None = None
+    evidence: Evidence | None = None
 
 
 def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[Judged, list[str]]:
@@ -75,7 +78,8 @@ def launches_by_stream(reading: Reading) -> dict[tuple[int, str], list[int]]:
 
 
 def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_index: int) -> bool:
-    return judge_launches(reading, rules, options, None, [launch_index]).verdict.label != "incomplete"
+    plain = options.replace(deciders=[name for name in options.deciders if name != "classifier"])
+    return judge_launches(reading, rules, plain, None, [launch_index]).verdict.label != "incomplete"
 
 
 def judge_launches(
@@ -87,14 +91,16 @@ def judge_launches(
     skews: Mapping[int, skew.Skew] | None = None,
 ) -> Judged:
     """Judge some launches as one; `skews` tell how far the clocks of their files are off, if these are several."""
-    lines, events = reading.lines, reading.clock.events
+    lines, events, matches = reading.lines, reading.clock.events, reading.matched.matches
+    if "rules" not in options.deciders:
+        matches = classifying.without_failures(matches)
     chosen = sorted(launches)
     own = _of(range(len(events)), chosen, lambda number: events[number].launch)
     evidence = incident.Evidence(
         lines=lines,
         events=events,
         own_events=own,
-        matches=_of(reading.matched.matches, chosen, lambda found: events[found.event].launch),
+        matches=_of(matches, chosen, lambda found: events[found.event].launch),
         marks=_of(reading.clock.marks, chosen, lambda mark: mark.launch),
         covered=reading.matched.covered,
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
@@ -102,6 +108,10 @@ def judge_launches(
         clocks=None if skews is None else skew.Clocks(lines, events, own, skews),
     )
     found = incident.build(evidence)
+    own_launch = events[found.root.event].launch if found.root else -1
+    if not reading.launches.get(own_launch, launch.nothing({})).command:  # the kernel's log names none, say
+        own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
+    started = reading.launches.get(own_launch) or launch.nothing(options.facts)
     decided = ladder.decide(
         found,
         rules.labels,
@@ -111,15 +121,12 @@ def judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,
+        ask=lambda: classifying.guess(evidence, started, options) if "classifier" in options.deciders else None,
     )
-    own_launch = events[found.root.event].launch if found.root else -1
-    if not reading.launches.get(own_launch, launch.nothing({})).command:  # the kernel's log names none, say
-        own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
-    started = reading.launches.get(own_launch) or launch.nothing(options.facts)
     root = ladder.root_cause(found, decided, lines, events, started, rules)
     root = root and _placed(root, started, events[lines[root.line].event].rank)
     marks = tuple((mark.line, mark.stage) for mark in evidence.marks)
-    return Judged(decided, found, root, started, marks, clocks=evidence.clocks)
+    return Judged(decided, found, root, started, marks, clocks=evidence.clocks, evidence=evidence)
 
 
 def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:

@@ -67,9 +67,32 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         label_title=_title(judged.verdict, rules),
         secrets=tuple(rules.secrets),
         marks=judged.marks,
-        notes=(*reading.notes, *notes, *answered),
         nodes=judged.nodes,
+        notes=(*reading.notes, *notes, *answered, *_draft_note(reading, judged)),
+        fingerprint=_fingerprint(reading, judged),
     )
+
+
+def _draft_note(reading: Reading, judged: judging.Judged) -> list[str]:
+    """How to make a rule of what only the classifier recognised."""
+    if judged.verdict.decided_by != "classifier" or judged.root is None:
+        return []
+    import shlex
+
+    line = reading.lines[judged.root.line]
+    place = shlex.quote(f"{reading.files[line.file].name}:{line.number}")
+    return [f"`logtriage rules new --from {place} --label {judged.verdict.label}` drafts a rule for it"]
+
+
+def _fingerprint(reading: Reading, judged: judging.Judged) -> str | None:
+    """The name of the failure, for any launch that failed; where no line shows the cause, of what is said about it."""
+    if judged.verdict.outcome not in ("failed", "degenerate"):
+        return None
+    from logtriage.classifier import fingerprint
+
+    if judged.root is None:
+        return fingerprint.of_text(f"{judged.verdict.label} {judged.verdict.because}")
+    return fingerprint.of(judged.root.line, reading.lines, reading.clock.events)
 
 
 def attempt(log: Log, rules: RuleSet, options: Options | None = None) -> Attempt:

@@ -46,6 +46,8 @@ class Options(Record):
         after: earlier attempts, the oldest first.
         pinned: flags that advice must not change.
         seen: what whoever launched it saw and a log cannot tell; it counts where the log shows no failure.
+        weights: path of the classifier's weights, if not those that are shipped.
+        deciders: what may decide that something failed: ``rules``, ``classifier``, or both.
     """
 
     command: Sequence[str] = ()
@@ -61,6 +63,8 @@ class Options(Record):
     after: Sequence[Attempt] = ()
     pinned: Sequence[str] = ()
     seen: Seen | None = None
+    weights: str | None = None
+    deciders: Sequence[str] = ("rules", "classifier")
 
 
 class Reading(Record):

@@ -201,6 +201,7 @@ class Verdict(Record):
         confidence: from 0 to 1.
         decided_by: ``rule``, ``classifier``, ``response`` or ``none``.
         outcome: ``failed``, ``healthy``, ``incomplete``, ``degenerate`` or ``unknown``.
+        lines: indexes of the lines that weighed most, where the classifier decided; `words`: their words that did.
     """
 
     label: str
@@ -212,6 +213,8 @@ class Verdict(Record):
     stage: str | None = None
     because: str = ""
     candidates: tuple[Candidate, ...] = ()
+    lines: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
 
 
 class RootCause(Record):
@@ -297,6 +300,7 @@ class Report(Record):
 
     Attributes:
         marks: the index of each line that opens a stage of the judged launch, and that stage.
+        fingerprint: of a launch that failed: the same for the same failure with other numbers, paths, ranks and times.
     """
 
     files: tuple[InputFile, ...]
@@ -314,6 +318,7 @@ class Report(Record):
     notes: tuple[str, ...] = ()
     marks: tuple[tuple[int, str], ...] = ()
     nodes: tuple[Node, ...] = ()
+    fingerprint: str | None = None
 
     @property
     def label(self) -> str:

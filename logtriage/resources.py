@@ -37,6 +37,25 @@ def rules_folder() -> Path:
     return Path(_folder())
 
 
+def weights_file() -> str | None:
+    """Return the path of the classifier's weights: LOGTRIAGE_WEIGHTS, or those that are shipped; None without any."""
+    if named := os.environ.get("LOGTRIAGE_WEIGHTS"):
+        return named
+    path = os.path.join(_PACKAGE, "classifier", "weights", "weights.json")
+    return path if os.path.isfile(path) else None
+
+
+def lexicon_file() -> str:
+    """Return the path of the groups of words that the classifier is trained with."""
+    return os.path.join(_PACKAGE, "classifier", "lexicon.yaml")
+
+
+def corpus_folder() -> str | None:
+    """Return the folder of the checkout's own corpus; None in a wheel, which ships none."""
+    path = os.path.join(os.path.dirname(_PACKAGE), "corpus")
+    return path if os.path.isdir(os.path.join(path, "templates")) else None
+
+
 def shipped_rules() -> dict[str, Any] | None:
     """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time.
 

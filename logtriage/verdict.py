@@ -1,4 +1,7 @@
-"""The ladder from an incident to a verdict: a decisive failure, an unexplained end, outcome marks, or ``unknown``."""
+"""The ladder from an incident to a verdict.
+
+A decisive failure, what the classifier is sure of, an unexplained end, outcome marks, or ``unknown``.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from logtriage.records import Candidate, RootCause, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from logtriage.answers import Finding
+    from logtriage.classifier.predict import Guess
     from logtriage.engine.ruleset import RuleSet
     from logtriage.records import Event, Incident, Launch, Line, Match, Seen
 
@@ -25,6 +29,8 @@ _SUPPORTED = 0.4
 _NOTHING = 0.2
 _SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
+_DISAGREES = 0.8
+"""What is left of the classifier's confidence where supporting rules point elsewhere."""
 
 _NEITHER = "neither a ready line nor a failure is in the log"
 _KILLED = (-9, 137)
@@ -41,14 +47,16 @@ def decide(
     empty: bool,
     exit_code: int | None = None,
     seen: Seen | None = None,
+    ask: Callable[[], Guess | None] = lambda: None,
 ) -> Verdict:
     """Return the verdict on one launch.
 
-    `finding` is what is wrong with the server's answers, if any were given; `stage` the last stage that was reached;
-    `recognised` whether this looks like the server's log at all; `empty` whether there is no text
-    in it; `exit_code` that of the launch, if the caller knows it; `seen` what whoever launched it saw from outside.
+    `ask` asks the classifier, which is done only where no rule decides. `finding` is what is wrong with the server's
+    answers, if any were given; `stage` the last stage that was reached; `recognised` whether this looks like the
+    server's log at all; `empty` whether there is no text in it; `exit_code` that of the launch, if the caller knows it;
+    `seen` what whoever launched it saw from outside.
     """
-    verdict = _from_log(incident, labels, stage=stage, recognised=recognised, empty=empty)
+    verdict = _from_log(incident, labels, stage=stage, recognised=recognised, empty=empty, ask=ask)
     if exit_code is not None and verdict.label in ("incomplete", "unknown"):
         verdict = _with_exit_code(verdict, exit_code, labels)
     if seen is not None and verdict.label in ("healthy", "incomplete", "unknown"):
@@ -71,6 +79,7 @@ def _from_log(
     stage: str | None,
     recognised: bool,
     empty: bool,
+    ask: Callable[[], Guess | None],
 ) -> Verdict:
     candidates = tuple(_candidates(incident))
     root = incident.root
@@ -83,15 +92,18 @@ def _from_log(
         )  # fmt: skip
     endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
     ending = next((match for match in endings if match.label != "healthy"), None)
-    if ending is not None:
-        return Verdict(
-            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
-            ending.rule["summary"], candidates,
-        )  # fmt: skip
     if not incident.endings and (request := _wrong_request(incident, labels)):
         return Verdict(
             request.label, _ENDING, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
             request.rule["summary"], candidates,
+        )  # fmt: skip
+    guess = ask() if recognised and (ending is None or incident.troubles) else None
+    if guess is not None and (guessed := _guessed(guess, incident, labels, stage, candidates)):
+        return guessed
+    if ending is not None:
+        return Verdict(
+            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
+            ending.rule["summary"], candidates,
         )  # fmt: skip
     ids = {match.rule["id"] for match in incident.outcomes}
     if incident.endings or incident.troubles:
@@ -109,6 +121,37 @@ def _from_log(
                        because=because, candidates=candidates)  # fmt: skip
     return Verdict("unknown", _NOTHING, "none", "unknown", labels["unknown"]["retry"], stage=stage,
                    because="nothing in it looks like an SGLang launch", candidates=candidates)  # fmt: skip
+
+
+def _guessed(
+    guess: Guess,
+    incident: Incident,
+    labels: Mapping[str, dict[str, Any]],
+    stage: str | None,
+    candidates: tuple[Candidate, ...],
+) -> Verdict | None:
+    """The verdict by the classifier, or None where it is not sure or the log shows no failure of that kind.
+
+    A server that is ready has not failed, whatever its log resembles: only its answers may be bad.
+    """
+    head = labels.get(guess.label)
+    if head is None or head["family"] == "outcome":
+        return None
+    failed = bool(incident.troubles or incident.endings)
+    if not failed and incident.outcomes and guess.label != "degenerate-output":
+        return None
+    supported = {candidate.label for candidate in candidates}
+    confidence = guess.confidence * (_DISAGREES if supported and guess.label not in supported else 1.0)
+    if not guess.is_sure or confidence < guess.threshold:
+        return None
+    words = ", ".join(f"“{word}”" for word in guess.words)
+    outcome = "degenerate" if guess.label == "degenerate-output" else "failed"
+    return Verdict(
+        guess.label, round(confidence, 2), "classifier", outcome,
+        head["retry"], stage=stage, because=f"no rule knows this line yet; it resembles others of this kind by {words}",
+        candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
+        lines=guess.lines, words=guess.words,
+    )  # fmt: skip
 
 
 def _wrong_request(incident: Incident, labels: Mapping[str, dict[str, Any]]) -> Match | None:
@@ -154,6 +197,12 @@ def root_cause(
     """Return the line that shows the cause and what is to blame; None where there is no such line."""
     blame: Sequence[Sequence[str | None]] = rules.log["blame"]
     match = incident.root
+    if verdict.decided_by == "classifier":
+        if not verdict.lines:
+            return None
+        at = verdict.lines[0]
+        component, flag = _from_frames(at, lines, events, blame)
+        return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
     if match is None or verdict.decided_by == "response":

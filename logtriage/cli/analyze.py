@@ -54,6 +54,8 @@ Examples:
               help="An answer of the server of an earlier launch; may be repeated.")  # fmt: skip
 @LEDGER
 @click.option("--pin", "pinned", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")
+@click.option("--weights", type=click.Path(dir_okay=False, exists=True), metavar="FILE",
+              help="Weights of the classifier, as `logtriage train` writes them. Also LOGTRIAGE_WEIGHTS.")  # fmt: skip
 @click.option("--follow", "-f", is_flag=True, help="Read on while the log is written, until the verdict is decided.")
 @click.option("--until", type=click.Choice(["ready", "failed", "exit"]), default="ready", show_default=True,
               help="Follow until the server is ready or has failed; until it has failed or was stopped; until it is "
@@ -94,6 +96,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         exit_code=given["exit_code"],
         kernel_logs=given["kernel_logs"],
         pinned=given["pinned"],
+        weights=given["weights"],
     )
     options = options.replace(after=attempts(given, rules, options.facts))
     taken = reports.Reports(targets, given, options.after)

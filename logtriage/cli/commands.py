@@ -24,6 +24,7 @@ COMMANDS = {
     "explain": ("explain", "Say what a label means, or which rules fired on a line of a log."),
     "rules": ("rules", "List, lint and test the rules."),
     "corpus": ("corpus", "File logs with their labels, check them, generate some."),
+    "train": ("train", "Train the classifier for failures that no rule knows."),
     "evaluate": ("evaluate", "Compare the verdicts on a corpus with those that stand beside its logs."),
     "schema": ("schema", "Print the JSON schema of the report."),
 }

@@ -123,6 +123,8 @@ def _verdict(report: Report) -> dict[str, Any]:
         "stage": verdict.stage,
         "retry": verdict.retry,
         "because": verdict.because,
+        "fingerprint": report.fingerprint,
+        "words": list(verdict.words),
         "candidates": [
             {
                 "label": candidate.label,
@@ -162,6 +164,10 @@ def _evidence(report: Report) -> Iterator[dict[str, Any]]:
         for at, role in _around(report, report.root.line):
             shown.add(at)
             yield {**_place(report, at), "text": report.lines[at].text, "role": role}
+    for at in report.verdict.lines:
+        if at not in shown:
+            shown.add(at)
+            yield {**_place(report, at), "text": report.lines[at].text, "role": "supporting"}
     for match in report.incident.supporting:
         if match.line not in shown:
             shown.add(match.line)

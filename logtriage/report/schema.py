@@ -66,7 +66,11 @@ class OtherLabel(_Part):
 
 
 class Decision(_Part):
-    """The label, and what decided."""
+    """The label, and what decided.
+
+    `fingerprint` is the same for the same failure with other numbers, paths, ranks and times; `words` are those that
+    weighed most where the classifier decided.
+    """
 
     label: str
     title: str
@@ -77,6 +81,8 @@ class Decision(_Part):
     stage: str | None
     retry: Literal["never", "other-config", "same-config", "n/a"]
     because: str
+    fingerprint: str | None
+    words: list[str]
     candidates: list[OtherLabel]
 
 

@@ -1,0 +1,90 @@
+"""Text of a log in, what stays the same from run to run out: numbers, paths, addresses, ranks and hashes are masked."""
+
+from __future__ import annotations
+
+import re
+
+_MAX_TEXT = 700
+_HEAD = 500
+
+_SUBSTITUTES = re.compile(
+    r"""(?x)
+    (?P<url>\b[a-z]+://[^\s'"<>)\]]+)
+    |(?P<path>(?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)
+    |(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,}\b)
+    |(?P<hex>\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
+    |(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)
+    |(?P<arch>\b(?:sm|SM|compute|COMPUTE)[ _-]?(?P<sm>\d{2,3})[af]?\b|\bSM(?P<family>\d{1,2})x\b)"""
+)
+_DOTTED = re.compile(r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b")
+_MAJORS = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\]")
+_RANKS = re.compile(r"(?i)\b(rank|tp|dp|pp|ep|gpu|cuda|node|layer|worker|device|shard|local_rank|pid)([ :=_#]?)\d+\b")
+_NUMBER = re.compile(r"(?<!\bsm)(?<!\d)\d+(?:[.,:]\d+)*")
+_ENDING = re.compile(r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cubin|pt|txt)$")
+
+
+_SAME_LETTER = re.compile(r"([^\W\d_]|[!?$@&,])\1{7,}")
+_SAME_WORD = re.compile(r"(?i)\b(\w{1,20})(?:[ ,.]{1,2}\1\b){4,}")
+_SAME_PHRASE = re.compile(r"(?i)\b(\w[^\n]{8,80}?\w[ ,.!]{1,2})\1\1")
+_SCRIPTS = (
+    (0x41, 0x24F), (0x370, 0x3FF), (0x400, 0x52F), (0x590, 0x5FF), (0x600, 0x6FF), (0x900, 0xDFF), (0xE00, 0xE7F),
+    (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF),
+)  # fmt: skip
+_MANY_SCRIPTS = 3
+
+
+def oddities(text: str) -> list[str]:
+    """Return what is odd about a line as a text: letters, words or phrases again and again, alphabets mixed."""
+    text = text[:1500]
+    found = [
+        name
+        for name, pattern in (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRASE))
+        if pattern.search(text)
+    ]
+    if not text.isascii():
+        codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
+        present = sum(any(low <= code <= high for code in codes) for low, high in _SCRIPTS)
+        found += ["alphabets"] if present >= _MANY_SCRIPTS else []
+        found += ["replaced"] if text.count("\ufffd") >= _MANY_SCRIPTS else []
+    return found
+
+
+def trimmed(text: str) -> str:
+    """Return a line of at most 700 characters: of a longer one its beginning and its end."""
+    return text if len(text) <= _MAX_TEXT else f"{text[:_HEAD]} {text[_HEAD - _MAX_TEXT :]}"
+
+
+def masked(text: str) -> str:
+    """Return a line without what differs from run to run; of a path its last part stays if that is a kind of file."""
+    return _SUBSTITUTES.sub(_substitute, trimmed(text))
+
+
+def archs(text: str) -> set[int]:
+    """Return the GPU architectures that a line names, as compute capability times ten; of a list of majors these."""
+    named: set[int] = set()
+    for match in _SUBSTITUTES.finditer(text):
+        if match["sm"]:
+            named.add(int(match["sm"]))
+        elif match["family"]:
+            named.add(int(match["family"]) * 10)
+    named.update(int(major) * 10 + int(minor) for major, minor in _DOTTED.findall(text))
+    for listed in _MAJORS.findall(text):
+        majors = [int(major) for major in listed.split(",")]
+        named.update(major * 10 for major in majors if 7 <= major <= 12)
+    return {sm for sm in named if 50 <= sm <= 130}
+
+
+def shape(text: str) -> str:
+    """Return what is left of a line when everything that may differ between two runs is taken out."""
+    text = _RANKS.sub(r"\1\2#", masked(text))
+    return " ".join(_NUMBER.sub("#", text).split())
+
+
+def _substitute(match: re.Match[str]) -> str:
+    kind = match.lastgroup
+    if kind == "path":
+        last = match["path"].rstrip("/").rpartition("/")[2]
+        return f"<path> {last}" if _ENDING.search(last) else "<path>"
+    if match["arch"]:
+        return f"sm{match['sm']}" if match["sm"] else f"sm{match['family']}x"
+    return f"<{kind}>"

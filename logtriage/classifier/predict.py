@@ -1,0 +1,177 @@
+"""Features in, a label with its probability out, and the lines and words that weighed most; needs no other library.
+
+The weights are plain data: a list of features, a whole number for each feature and label, and what one unit of it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import sys
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from logtriage.classifier.features import Lexicon
+from logtriage.errors import InputError
+from logtriage.records import Candidate, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from logtriage.classifier.features import Feature
+
+FORMAT = "logtriage/weights/v1"
+WORDS = 5
+"""Words that a guess names."""
+
+LINES = 3
+"""Lines that a guess names."""
+
+_OTHERS = 2
+_LEAST = 0.1
+
+
+class Guess(Record):
+    """What the classifier makes of a launch that no rule explains.
+
+    Attributes:
+        is_sure: whether it is sure enough to give the label: at least as sure as `threshold`, and of a familiar log.
+        lines: indexes of the lines that weighed most; `words`: their words that did.
+        candidates: the labels next to it.
+    """
+
+    label: str
+    confidence: float
+    is_sure: bool
+    threshold: float
+    lines: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+
+
+class Scored(Record):
+    """Probabilities of all labels, and which share of the features the model knows."""
+
+    probabilities: tuple[float, ...]
+    familiarity: float
+
+
+class Model:
+    """A trained classifier, read from the data of a weights file.
+
+    Raises InputError (by way of `load`) for data of another shape.
+    """
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self.card: dict[str, Any] = data["card"]
+        self.labels: list[str] = data["labels"]
+        self.threshold: float = data["threshold"]
+        self.least_familiarity: float = data["least_familiarity"]
+        self.lexicon = Lexicon(data["lexicon"])
+        names = data["features"].split("\n")
+        self._row = dict(zip(names, range(len(names)), strict=True))
+        self._idf: list[float] = data["idf"]
+        self._bias: list[float] = data["bias"]
+        self._unit: float = data["unit"]
+        self._unknown_idf: float = data["unknown_idf"]
+        self._weights = array("h", base64.b64decode(data["weights"]))
+        if sys.byteorder == "big":
+            self._weights.byteswap()
+        if not len(self._idf) == len(names) == len(self._weights) / len(self.labels):
+            raise ValueError("the weights do not fit the features")
+
+    def score(self, features: Mapping[str, Feature]) -> Scored:
+        """Return the probability of every label."""
+        found, length, familiarity = self._vector(features)
+        sums = list(self._bias)
+        width = len(self.labels)
+        for row, value in found.values():
+            scaled = value / length * self._unit
+            for label, weight in enumerate(self._weights[row * width : row * width + width]):
+                sums[label] += scaled * weight
+        top = max(sums)
+        powers = [math.exp(value - top) for value in sums]
+        total = sum(powers)
+        return Scored(tuple(power / total for power in powers), familiarity)
+
+    def guess(self, features: Mapping[str, Feature]) -> Guess:
+        """Return the likeliest label, what speaks for it, and the labels next to it."""
+        scored = self.score(features)
+        ranked = sorted(range(len(self.labels)), key=lambda label: (-scored.probabilities[label], label))
+        best = ranked[0]
+        by_line, by_words = self._reasons(features, best)
+        lines = tuple(sorted(by_line, key=lambda at: (-by_line[at], at))[:LINES])
+        others = [label for label in ranked[1 : _OTHERS + 1] if scored.probabilities[label] >= _LEAST]
+        return Guess(
+            label=self.labels[best],
+            confidence=scored.probabilities[best],
+            is_sure=scored.probabilities[best] >= self.threshold and scored.familiarity >= self.least_familiarity,
+            threshold=self.threshold,
+            lines=lines,
+            words=tuple(_distinct(sorted(by_words, key=lambda words: (-by_words[words], words)))),
+            candidates=tuple(
+                Candidate(self.labels[label], round(scored.probabilities[label], 2), "the words in it resemble it too")
+                for label in others
+            ),
+        )
+
+    def _vector(self, features: Mapping[str, Feature]) -> tuple[dict[str, tuple[int, float]], float, float]:
+        """The known features with their rows and values, the length of the vector, and the known share of it."""
+        found: dict[str, tuple[int, float]] = {}
+        square = unknown = 0.0
+        for name in sorted(features):
+            row = self._row.get(name)
+            if row is None:
+                unknown += (features[name].weight * self._unknown_idf) ** 2
+                continue
+            value = features[name].weight * self._idf[row]
+            found[name] = (row, value)
+            square += value * value
+        share = square / (square + unknown) if square else 0.0
+        return found, math.sqrt(square) or 1.0, share
+
+    def _reasons(self, features: Mapping[str, Feature], label: int) -> tuple[dict[int, float], dict[str, float]]:
+        """How much each line and each word speaks for a label and against the other ones."""
+        found, length, _ = self._vector(features)
+        width = len(self.labels)
+        by_line: dict[int, float] = {}
+        by_words: dict[str, float] = {}
+        for name, (row, value) in found.items():
+            weights = self._weights[row * width : row * width + width]
+            speaks = value / length * self._unit * (weights[label] - sum(weights) / width)
+            at, words = features[name].at, features[name].words
+            if at >= 0:
+                by_line[at] = by_line.get(at, 0.0) + speaks
+            if words and speaks > 0:
+                by_words[words] = by_words.get(words, 0.0) + speaks
+        return by_line, by_words
+
+
+def load(path: str) -> Model:
+    """Read a weights file. Raises InputError if it cannot be read or is none."""
+    try:
+        with open(path, "rb") as file:
+            data = json.load(file)
+        if data["format"] != FORMAT:
+            raise ValueError(f"its format is {data['format']!r}")
+        return Model(data)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise InputError(
+            f"{path}: is no weights file ({FORMAT}), as `logtriage train --output {path}` writes: {error}"
+        ) from error
+
+
+def _distinct(words: Sequence[str]) -> list[str]:
+    """The first few words, without those that only repeat a part of another one."""
+    chosen: list[str] = []
+    for word in words:
+        parts = set(word.split(" … ") if " … " in word else word.split())
+        if all(not parts & set(other.replace(" … ", " ").split()) for other in chosen):
+            chosen.append(word)
+        if len(chosen) == WORDS:
+            break
+    return chosen

@@ -1,0 +1,60 @@
+"""Launches of a log in, what the classifier makes of them out. It is asked, and read, only where no rule decided."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from logtriage import resources
+from logtriage.engine import incident
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logtriage.classifier import evidence
+    from logtriage.classifier.predict import Guess, Model
+    from logtriage.reading import Options
+    from logtriage.records import Launch, Match
+
+
+def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess | None:
+    """Return what the classifier makes of launches, or None if there is nothing to go by.
+
+    Raises InputError for a weights file of the caller that cannot be read.
+    """
+    from logtriage.classifier.features import extract
+
+    path = options.weights or resources.weights_file()
+    if path is None:
+        return None
+    model = _model(path)
+    seen = gather(built, model.lexicon.is_alarm, started, options.exit_code)
+    return model.guess(extract(seen, model.lexicon)) if seen.tells else None
+
+
+def gather(
+    built: incident.Evidence, is_alarm: evidence.IsAlarm, started: Launch, exit_code: int | None
+) -> evidence.Evidence:
+    """Return what the classifier looks at of the launches that an incident is built of.
+
+    Rules of failures take no part, so that it sees the same whichever rules there are; what is harmless, what an ended
+    process leaves behind and the signs of a server that is ready do.
+    """
+    from logtriage.classifier import evidence
+
+    found = incident.build(built.replace(matches=without_failures(built.matches)))
+    routine = built.covered | {mark.line for mark in built.marks} | {match.line for match in found.outcomes}
+    seen = evidence.Seen(built.lines, built.events, built.own_events, routine)
+    return evidence.gather(found, seen, is_alarm, sm=started.facts.get("sm"), exit_code=exit_code)
+
+
+def without_failures(matches: Sequence[Match]) -> list[Match]:
+    """Return the matches of rules that name no failure: harmless, outcome, and those of the label healthy."""
+    return [match for match in matches if match.strength in ("harmless", "outcome") or match.label == "healthy"]
+
+
+@cache
+def _model(path: str) -> Model:
+    from logtriage.classifier import predict
+
+    return predict.load(path)

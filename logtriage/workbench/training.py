@@ -1,0 +1,157 @@
+"""Logs of which it is known what went wrong in, samples for the classifier out: a corpus, templates, rules' examples.
+
+Nothing of the test half is ever used, nor the logs that were written to test the classifier.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+
+from logtriage import classifying, judging, pipeline, resources
+from logtriage.classifier.features import Lexicon, extract
+from logtriage.engine.rule_source import RuleSource
+from logtriage.engine.schema import Hit
+from logtriage.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from logtriage.classifier.features import Feature
+    from logtriage.classifier.train import Sample
+    from logtriage.engine.ruleset import RuleSet
+
+VARIANTS = 2400
+"""Logs made from the templates of the training half."""
+
+SEED = 1
+_APART = ("reworded", "foreign")
+"""Folders that only test the classifier."""
+
+_OUTCOMES = ("healthy", "incomplete", "unknown")
+
+
+class Labelled(NamedTuple):
+    """A log that has a label: where it comes from, its family, its bytes, and facts that it lacks."""
+
+    source: str
+    family: str
+    label: str
+    text: bytes
+    facts: Mapping[str, Any] = {}
+
+
+def labelled(corpora: Sequence[Path], rules: RuleSet) -> list[Labelled]:
+    """Return the logs to train with: those of the corpora and the examples of the rules.
+
+    Raises InputError for a folder that holds nothing to learn from, and for a label that no rule file has.
+    """
+    found: list[Labelled] = []
+    for corpus in corpora:
+        own = [*_cases(corpus), *_made(corpus), *_messages(corpus, rules)]
+        if not own:
+            raise InputError(
+                f"{corpus}: holds no log to train with (a folder with run.log and case.yaml, split: train)"
+            )
+        found += own
+    found += _examples()
+    if strange := sorted({item.label for item in found} - set(rules.labels)):
+        raise InputError(f"{strange[0]!r} is no label; `logtriage rules list` names them all")
+    return found
+
+
+def samples(
+    logs: Sequence[Labelled], rules: RuleSet, lexicon: Lexicon, progress: Callable[[int], None] = lambda _done: None
+) -> list[Sample]:
+    """Return the samples of logs. A family counts more the more logs it has, but not in proportion."""
+    from logtriage.classifier.train import Sample
+
+    sizes = Counter(log.family for log in logs)
+    made = []
+    for done, log in enumerate(logs):
+        progress(done)
+        found = features(log.text, rules, lexicon, log.facts)
+        if found:
+            values = {name: feature.weight for name, feature in found.items()}
+            made.append(Sample(log.family, log.label, values, sizes[log.family] ** -0.5))
+    return made
+
+
+def features(text: bytes, rules: RuleSet, lexicon: Lexicon, facts: Mapping[str, Any]) -> Mapping[str, Feature]:
+    """Return the features of a log as the classifier sees them; none if there is nothing to go by in it."""
+    options = pipeline.Options(facts=facts, deciders=())
+    judged, _ = judging.judge(pipeline.read([text], rules, options), rules, options, None)
+    if judged.evidence is None:
+        return {}
+    seen = classifying.gather(judged.evidence, lexicon.is_alarm, judged.launch, None)
+    return extract(seen, lexicon) if seen.tells else {}
+
+
+def lexicon() -> dict[str, Any]:
+    """Return the groups of words of the checkout or the wheel."""
+    with open(resources.lexicon_file(), encoding="utf-8") as file:
+        data = yaml.safe_load(file)
+    assert isinstance(data, dict)  # noqa: S101 - it is our own file
+    return data
+
+
+def about(logs: Sequence[Labelled]) -> dict[str, Any]:
+    """Return what the card of the weights says of the logs they were trained with."""
+    digest = hashlib.sha256()
+    for log in logs:
+        digest.update(f"{log.family}\0{log.label}\0{len(log.text)}\0".encode() + log.text)
+    return {
+        "logs": len(logs),
+        "families": len({log.family for log in logs}),
+        "sources": dict(sorted(Counter(log.source for log in logs).items())),
+        "labels": dict(sorted(Counter(log.label for log in logs).items())),
+        "data_sha256": digest.hexdigest(),
+    }
+
+
+def _cases(corpus: Path) -> Iterator[Labelled]:
+    for path in sorted(corpus.rglob("case.yaml")):
+        if set(path.relative_to(corpus).parts) & set(_APART):
+            continue
+        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if case.get("split", "train") == "train":
+            family = str(case.get("family") or path.parent.name)
+            yield Labelled("logs", family, case["label"], (path.parent / "run.log").read_bytes())
+
+
+def _made(corpus: Path) -> Iterator[Labelled]:
+    for name in ("templates", "wordings"):
+        if (corpus / name).is_dir():
+            from logtriage.workbench.variants import variants
+
+            for variant in variants(corpus / name, "train", VARIANTS, SEED):
+                yield Labelled(name, variant.family, variant.label, variant.text)
+
+
+def _messages(corpus: Path, rules: RuleSet) -> Iterator[Labelled]:
+    """Single messages that programs print, each with its label."""
+    path = corpus / "messages.tsv"
+    if not path.is_file():
+        return
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            if row["expected"] in rules.labels and row["expected"] not in _OUTCOMES:
+                yield Labelled("messages", f"message-{row['id']}", row["expected"], row["phrase"].encode())
+
+
+def _examples() -> Iterator[Labelled]:
+    """The examples of the rules: what a decisive rule must hit, and what belongs to another label."""
+    for label, rule, _, _ in RuleSource([resources.rules_folder()]).rules:
+        for hit in rule.examples.hit:
+            example = Hit(log=hit) if isinstance(hit, str) else hit
+            wanted = example.verdict or (label if rule.strength == "decisive" else None)
+            if wanted is not None:
+                yield Labelled("examples", rule.id, wanted, example.log.encode(), dict(example.given))
+        for miss in rule.examples.miss:
+            if miss.owner is not None:
+                yield Labelled("examples", rule.id, miss.owner, miss.log.encode(), dict(miss.given))
