@@ -9,6 +9,10 @@ class InputError(TriageError):
     """A log, response or option that cannot be read or understood."""
 
 
+class NoLogError(InputError):
+    """A file that can be read and is plainly no log; among the files of a folder or an archive it is passed over."""
+
+
 class RuleError(TriageError):
     """One or more faults in rule files.
 

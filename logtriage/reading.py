@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from logtriage.engine import clock, identity, launch, matching, prefilter
-from logtriage.errors import InputError
+from logtriage.errors import InputError, NoLogError
 from logtriage.intake import events as intake_events
+from logtriage.intake import inputs, streams
 from logtriage.intake import lines as intake_lines
-from logtriage.intake import streams
-from logtriage.intake.source import open_source
+from logtriage.intake.source import Source, open_source
 from logtriage.records import InputFile, Line, Record, Seen
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from logtriage.answers import Finding
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     Searches = tuple[prefilter.Prefilter, Callable[[], prefilter.AnchorSearch]]
 UNCOUNTED_ABOVE = 64 << 20
 """Bytes above which the number of lines of a file is not told."""
+
+MAX_KEPT = 512 << 20
+"""Characters of lines kept of all logs together; one log stays far below it."""
 
 
 class Options(Record):
@@ -133,12 +136,33 @@ class _Reader:
         self._options = options
         self._searches: Searches | None = None
         self._inputs: list[_Input] = []
+        self._notes: list[str] = []
+        self._kept = 0
 
     def read(self, log: Log, *, is_kernel: bool = False, node_of: str | None = None) -> None:
-        """Read a log, or all logs of a folder or an archive, from beginning to end."""
+        """Read a log, or all logs of a folder, a pattern or an archive, from beginning to end."""
+        kind = inputs.kind_of(os.fspath(log)) if isinstance(log, str | os.PathLike) else ""
+        if not kind:
+            self._read(open_source(log, self._rules.wrappers), is_kernel=is_kernel, node_of=node_of)
+            return
+        from logtriage.intake import gathered  # most logs are files
+
+        path = os.fspath(cast("str", log))
+        passed = gathered.Passed(path)
+        before = len(self._inputs)
+        for found in gathered.logs_in(path, kind, passed):
+            source = Source(found.name, found.open(), self._rules.wrappers)
+            try:
+                self._read(source, is_kernel=is_kernel or found.is_kernel, node_of=node_of)
+            except NoLogError:
+                passed.add(found.name, "no text")
+        if len(self._inputs) == before:
+            raise InputError(f"{path}: holds no log{passed.told()}")
+        self._notes += passed.notes()
+
+    def _read(self, source: Source, *, is_kernel: bool, node_of: str | None) -> None:
         self._searches = self._searches or searches(self._rules)
         find, anchors = self._searches
-        source = open_source(log, self._rules.wrappers)
         lines = intake_lines.select(source.blocks(), find.offsets, 0, self._options.also, anchors)
         file = _input_file(source.name, source.size, source.lines)
         self.add(lines, file, source.notes, is_kernel=is_kernel, node_of=node_of)
@@ -156,6 +180,9 @@ class _Reader:
         is_kernel: bool = False, node_of: str | None = None,
     ) -> None:  # fmt: skip
         """Add the lines that were selected of a log."""
+        self._kept += sum(len(line.text) for line in lines)
+        if self._kept > MAX_KEPT:
+            raise InputError(f"{file.name}: the logs up to this one hold too many failures to look at them together")
         self._inputs.append(_Input(streams.apart(lines), file, notes, is_kernel, node_of))
 
     def reading(self) -> Reading:
@@ -168,7 +195,7 @@ class _Reader:
             for number, item in enumerate(self._inputs)
             for line in item.lines
         ]
-        notes = [note for item in self._inputs for note in item.notes]
+        notes = [*self._notes, *(note for item in self._inputs for note in item.notes)]
         logs = [item.file.name for item in self._inputs if not item.is_kernel]
         kernel = {
             number: log_named(item.node_of, logs) if item.node_of is not None else None

@@ -18,7 +18,9 @@ MAX_UNPACKED = 64 << 30
 MAX_RATIO = 800
 """Times its own size that an input may unpack to. Logs reach 5 to 200, gzip ends at 1030."""
 
-_RATIO_FROM = 256 << 20
+RATIO_FROM = 256 << 20
+"""Bytes up to which no ratio is too large."""
+
 _GZIP = b"\x1f\x8b"
 # Zstandard can make 128 KiB of 4 bytes, gzip 1 KiB of one: so much is unpacked at a time.
 _GZIP_SLICE, _ZSTD_SLICE = 8 << 10, 256
@@ -47,7 +49,7 @@ def unpacked(pieces: Iterable[bytes], head: bytes, name: str, notes: list[str]) 
             read += len(part)
             plain = archive.add(part)
             made += len(plain)
-            if made > _RATIO_FROM and made > MAX_RATIO * read:
+            if made > RATIO_FROM and made > MAX_RATIO * read:
                 raise InputError(f"{name}: unpacks to more than {MAX_RATIO} times its size; that is no log")
             if plain:
                 yield plain

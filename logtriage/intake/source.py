@@ -9,14 +9,14 @@ import sys
 from itertools import chain, islice
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from logtriage.errors import InputError
+from logtriage.errors import InputError, NoLogError
 from logtriage.intake.blocks import MAX_LINE, Block
 from logtriage.intake.windows import Windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["BLOCK", "MAX_LINE", "Block", "Source", "open_source"]
+__all__ = ["BLOCK", "MAX_LINE", "Block", "Source", "open_file", "open_source"]
 
 BLOCK = 256 << 10
 """Bytes read at a time."""
@@ -67,7 +67,7 @@ class Source:
                     yield block
         yield from windows.skip(self._hole) if self._hole else ()
         if windows.is_hole:
-            raise InputError(f"{self.name}: looks binary, not like a log: it holds nothing but NUL bytes")
+            raise NoLogError(f"{self.name}: looks binary, not like a log: it holds nothing but NUL bytes")
         for block in windows.rest():
             windows.lines += block.rows
             yield block
@@ -165,7 +165,7 @@ def open_source(
         name = os.fspath(log)
         if name == "-":
             return Source("<stdin>", sys.stdin.buffer, wrappers)
-        return Source(name, _open_file(name), wrappers)
+        return Source(name, open_file(name), wrappers)
     return Source("<lines>", cast("IO[bytes]", _Lines(log)), wrappers)
 
 
@@ -198,14 +198,15 @@ def _encode_line(line: str | bytes) -> bytes:
     return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _open_file(name: str) -> IO[bytes]:
+def open_file(name: str) -> IO[bytes]:
+    """Open a file as a stream of bytes. Raises InputError for what is missing, unreadable or no file."""
     try:
         mode = os.stat(name).st_mode
         if stat.S_ISDIR(mode):
-            raise InputError(f"{name}: is a directory; name the log file in it")
+            raise InputError(f"{name}: is a directory; name a log file in it")
         is_terminal = name in ("/dev/stdin", "/dev/tty", "/dev/fd/0")
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not is_terminal):
-            raise InputError(f"{name}: is a device or socket, not a log file")
+            raise NoLogError(f"{name}: is a device or socket, not a log file")
         return open(name, "rb", buffering=0)
     except FileNotFoundError as error:
         raise InputError(f"{name}: no such file") from error
@@ -220,4 +221,4 @@ def _refuse_binary(sample: bytes, name: str) -> None:
     text = re.sub(rb"\0+", b"\0", sample.strip(b"\0"))  # runs of NUL stand where a log was truncated
     odd = len(text) - len(text.translate(None, _ODD)) + text.count(0)
     if (sample and not text) or odd * 20 > len(text):
-        raise InputError(f"{name}: looks binary, not like a log; unpack or convert it first")
+        raise NoLogError(f"{name}: looks binary, not like a log; unpack or convert it first")
