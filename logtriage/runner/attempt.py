@@ -203,7 +203,18 @@ class Attempt:
                 self._smoke = Background(
                     lambda: self._probes.smoke(address.url, model=found.model, api_key=address.api_key)
                 )
-        return None
+        return self._not_what_it_says(found, now)
+
+    def _not_what_it_says(self, found: Any, now: float) -> Result | None:
+        """Return a result if its log says that it is ready, and for long it is not: our questions keep the log busy."""
+        if found.state == "ready" or self._stage != "serving":
+            return None
+        since = now - self._began - self._stages[-1][1]
+        if since < self._limits["stall"]["serving"]["idle"]:
+            return None
+        label = "warmup-failure" if found.state == "foreign" else "hang-timeout"
+        because = f"its log has said for {since:.0f} s that it is ready, but {found.detail}"
+        return self._over(results.STALLED, because, label=label)
 
     def _other_holder(self, found: Any) -> str | None:
         """Who answers in place of the launch, or None if it is the launch itself (or there is no telling)."""

@@ -155,21 +155,21 @@ class Ledger:
     # ---- reading
 
     def attempts(self, where: str = "1", values: Iterable[Any] = ()) -> list[dict[str, Any]]:
-        """Return attempts, the oldest first, with the columns of the table."""
-        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts WHERE {where} ORDER BY started, run, number"  # noqa: S608
+        """Return attempts, the oldest first, by column; the clock, which may have jumped, orders nothing."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM attempts WHERE {where} ORDER BY rowid"  # noqa: S608
         return [dict(row) for row in self._db.execute(query, tuple(values))]
 
     def run(self, run: str | None = None) -> dict[str, Any] | None:
         """Return a run, by default the one that began last."""
         query = (
-            "SELECT * FROM runs WHERE id = ?" if run else "SELECT * FROM runs ORDER BY started DESC, rowid DESC LIMIT 1"
+            "SELECT * FROM runs WHERE id = ?" if run else "SELECT * FROM runs ORDER BY rowid DESC LIMIT 1"
         )
         row = self._db.execute(query, (run,) if run else ()).fetchone()
         return dict(row) if row else None
 
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, the oldest first."""
-        return [dict(row) for row in self._db.execute("SELECT * FROM runs ORDER BY started, rowid")]
+        return [dict(row) for row in self._db.execute("SELECT * FROM runs ORDER BY rowid")]
 
     def identity(self, key: str | None) -> dict[str, Any]:
         """Return what an environment is, by its key."""

@@ -209,6 +209,8 @@ class Loop:
         setup = self._setup
         marker = f"{setup.run}:{self._number}"
         log = os.path.join(setup.logs, f"attempt-{self._number}.log")
+        if os.path.exists(log):  # another run keeps its logs here: what is appended to one would be judged with it
+            log = os.path.join(setup.logs, f"attempt-{self._number}-{setup.run}.log")
         address = results.address_of(step.command, setup.rules)
         return results.Order(
             self._number, step.command, self._shown(step.command), log, marker, address, step.why, step.changed
