@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ CONTEXT = 2
 """Lines shown before and after the root-cause line."""
 
 _FRAMES = 3
+_QUOTED_QUOTE = "'\"'\"'"  # how shlex writes a single quote
+_SHELL_WORD = r"""(?:[^\s'"]|'[^']*'|"(?:\\.|[^"\\])*")+"""
 _LIBRARIES = ("flashinfer", "sgl_kernel", "torch", "triton", "transformers", "python")
 
 
@@ -70,8 +73,21 @@ def to_dict(
 
 def redact_shell(text: str, redactor: Redactor) -> str:
     """Return a shell command with `$NAME` for each secret, open to the shell where the secret stood in quotes."""
+    text = re.sub(_SHELL_WORD, lambda word: _without_secrets(word[0], redactor), text)
     shown = redactor.argv([text])[0][0]
     return re.sub(r"(?<=[\s=])'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', shown) if shown != text else text
+
+
+def _without_secrets(word: str, redactor: Redactor) -> str:
+    """A word of a shell command whose own quotes hide from the rules what is quoted inside it: JSON or a dict, say."""
+    if _QUOTED_QUOTE not in word:
+        return word
+    (plain_word,) = shlex.split(word) or [""]
+    (shown,), names = redactor.argv([plain_word])
+    if shown == plain_word:
+        return word
+    ours = "|".join(map(re.escape, names)) or "(?!)"
+    return '"' + re.sub(rf'[\\"`]|\$(?!(?:{ours})\b)', r"\\\g<0>", shown) + '"'
 
 
 def _shown(lines: Sequence[Line], redactor: Redactor) -> Sequence[Line]:

@@ -31,6 +31,9 @@ def render(reports: Sequence[dict[str, Any]], counts: Sequence[bool] | None = No
     for name, total in totals.items():
         suite.set(name, str(total))
         suites.set(name, str(total))
+    for element in suites.iter():
+        element.text = _legal(element.text or "") or None
+        element.attrib = {name: _legal(value) for name, value in element.attrib.items()}
     Tree.indent(suites)
     shown = Tree.tostring(suites, encoding="unicode")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{plain.in_markup(shown)}\n'
@@ -38,24 +41,22 @@ def render(reports: Sequence[dict[str, Any]], counts: Sequence[bool] | None = No
 
 def _case(suite: Tree.Element, data: dict[str, Any], end: str) -> None:
     verdict, root = data["verdict"], data["root_cause"]
-    case = Tree.SubElement(
-        suite, "testcase", classname="sglang.launch", name=_legal(", ".join(data["source"]["files"]))
-    )
+    case = Tree.SubElement(suite, "testcase", classname="sglang.launch", name=", ".join(data["source"]["files"]))
     case.set("time", "0")
     if root:
-        case.set("file", _legal(root["file"]))
+        case.set("file", root["file"])
         case.set("line", str(root["line"]))
     properties = Tree.SubElement(case, "properties")
     for name, value in _facts(data):
-        Tree.SubElement(properties, "property", name=name, value=_legal(value))
+        Tree.SubElement(properties, "property", name=name, value=value)
     if end:
         message = f"{verdict['label']}: {root['text'] if root else verdict['title']}"
-        found = Tree.SubElement(case, end, message=_legal(message))
+        found = Tree.SubElement(case, end, message=message)
         if end != "skipped":
             found.set("type", verdict["label"])
-        found.text = _legal(text.render(data))
+        found.text = text.render(data)
     else:
-        Tree.SubElement(case, "system-out").text = _legal(text.render(data))
+        Tree.SubElement(case, "system-out").text = text.render(data)
 
 
 def _facts(data: dict[str, Any]) -> list[tuple[str, str]]:

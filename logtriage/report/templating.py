@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _FOLDER = Path(__file__).parent / "templates"
 
 
+@cache
 def environment(*, autoescape: bool, finalize: Callable[[object], object] | None = None) -> Environment:
     """Return an environment for our templates, which escapes HTML or leaves every value to `finalize`."""
     return Environment(
