@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import re._parser as regex_parser  # type: ignore[import-not-found]
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from logtriage.records import Line
 from logtriage.redact import Redactor
+from logtriage.report.json_v1 import redact_shell
 
 KINDS: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "rules" / "secrets.yaml").read_text(encoding="utf-8")
@@ -425,6 +428,17 @@ def test_the_corpus_holds_no_secret_and_comes_back_unchanged() -> None:
         texts = log.read_text(encoding="utf-8", errors="replace").split("\n")
         assert REDACTOR.text("\n\n\n".join(texts)) == "\n\n\n".join(texts), log
         assert REDACTOR.across(log_of(texts)) == {}, log
+
+
+def test_a_secret_in_quotes_inside_a_word_of_the_shell() -> None:
+    """What is quoted inside a quoted word is found, and the command still means the same to a shell."""
+    words = ["launch", "--header", "{'authorization': 'letmeinplease12345', 'a': \"$b `c` \\\\\"}", "--name", "it's"]
+    shown = redact_shell(shlex.join(words), REDACTOR)
+    assert "letmein" not in shown
+    script = f'AUTHORIZATION=x; printf "%s\\n" {shown}'
+    printed = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed == [*words[:2], words[2].replace("letmeinplease12345", "x"), *words[3:]]
+    assert redact_shell("launch --name 'it'\"'\"'s' 'unbalanced", REDACTOR) == "launch --name 'it'\"'\"'s' 'unbalanced"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,8 @@ def to_dict(
 
 def redact_shell(text: str, redactor: Redactor) -> str:
     """Return a shell command with `$NAME` for each secret, open to the shell where the secret stood in quotes."""
-    text = re.sub(_SHELL_WORD, lambda word: _without_secrets(word[0], redactor), text)
+    if _QUOTED_QUOTE in text:
+        text = re.sub(_SHELL_WORD, lambda word: _without_secrets(word[0], redactor), text)
     shown = redactor.argv([text])[0][0]
     return re.sub(r"(?<=[\s=])'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', shown) if shown != text else text
 
@@ -82,7 +82,12 @@ def _without_secrets(word: str, redactor: Redactor) -> str:
     """A word of a shell command whose own quotes hide from the rules what is quoted inside it: JSON or a dict, say."""
     if _QUOTED_QUOTE not in word:
         return word
-    (plain_word,) = shlex.split(word) or [""]
+    import shlex  # hardly any command needs it
+
+    try:
+        (plain_word,) = shlex.split(word)
+    except ValueError:  # it is no shell's word
+        return word
     (shown,), names = redactor.argv([plain_word])
     if shown == plain_word:
         return word
