@@ -309,3 +309,13 @@ def test_bad_plans_are_refused_with_what_is_valid(run: Any, tmp_path: Path, plan
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_failed_launch_that_lingers_is_stopped(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """A launch whose log shows that it cannot work is ended, though its processes would live on for an hour."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    code, result, err = ran(["--max-attempts", "1", "--grace", "0.2s", "--", *words], state | {"FAKE_DO": "linger"})
+    assert (code, labels(result)) == (1, ["sm100-only-kernel"]), err
+    assert result["attempts"][0]["ending"] == "failed"
+    assert result["attempts"][0]["stopped"]["signals"] == ["SIGTERM"]
+    assert not mine(tmp_path)

@@ -75,8 +75,6 @@ class Ledger:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
             self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = FULL")
             self._prepare()
         except OSError as error:
             raise InputError(f"{path}: the ledger cannot be opened: {error.strerror or error}") from error
@@ -191,15 +189,16 @@ class Ledger:
     # ---- private
 
     def _prepare(self) -> None:
+        if (found := self._db.execute("PRAGMA user_version").fetchone()[0]) > VERSION:
+            raise InputError(f"{self.path}: was written by a newer logtriage (its form is {found}); update this one")
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("BEGIN IMMEDIATE")
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0:
+        if self._db.execute("PRAGMA user_version").fetchone()[0] == 0:  # nobody else has made the tables meanwhile
             for statement in _TABLES.split(";"):
                 self._db.execute(statement)
             self._db.execute(f"PRAGMA user_version = {VERSION}")
         self._db.execute("COMMIT")
-        if version > VERSION:
-            raise InputError(f"{self.path}: was written by a newer logtriage (its form is {version}); update this one")
 
     def _write(self, *statements: Statement) -> None:
         self._pending.append(list(statements))

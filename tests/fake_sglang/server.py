@@ -3,7 +3,8 @@
 `python tests/fake_sglang/launch_server.py --model-path M [flags of SGLang]`. Variables: FAKE_SM (120), FAKE_VERSION
 (0.5.9), FAKE_TABLE, FAKE_STAGE_S (seconds of each stage, 0.02), and FAKE_DO, faults separated by blanks:
 `hang:STAGE` and `spin:STAGE` (silent, idle or busy), `ignore-term`, `stray` (a child that leaves group and tree),
-`flood:STAGE:BYTES` (prints so much), `close-output`, `page` (a proxy's HTML), `die:STAGE` (SIGKILL of a child).
+`flood:STAGE:BYTES` (prints so much), `close-output`, `page` (a proxy's HTML), `die:STAGE` (SIGKILL of a child),
+`linger` (does not end after a failure), `chatter:N` (prints N lines a second while it serves).
 """
 
 from __future__ import annotations
@@ -149,6 +150,8 @@ class Fake:
             sys.exit(1)
         for rank in range(self.ranks):
             self.say(told[3:], rank)
+        if "linger" in self.faults:
+            self.misbehave("hang", "")
         self.say("Received sigquit from a child process. It usually means the child failed.")
         self.end_by_kill()
 
@@ -209,6 +212,12 @@ class Fake:
             null = os.open(os.devnull, os.O_WRONLY)
             os.dup2(null, 1)
             os.dup2(null, 2)
+        rate = next((int(fault[8:]) for fault in self.faults if fault.startswith("chatter:")), 0)
+        while rate:
+            lines = "Decode batch, #running-req: 8, #token: 9, token usage: 0.01, gen throughput (token/s): 801.2"
+            for _ in range(rate // 20):
+                self.say(lines)
+            time.sleep(0.05)
         threading.Event().wait()
 
 
