@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +189,7 @@ def test_secrets_do_not_come_out(run: Any) -> None:
 def test_it_works_without_gpu_and_sglang(run: Any, tmp_path: Path) -> None:
     """A machine with neither: what is missing is said, nothing is invented, an odd folder stops nothing."""
     env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "http_proxy": "http://127.0.0.1:9", "CUDA_HOME": "/nowhere"}
+    env["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # compiled rules
     done = run("preflight", "--format", "json", "--", command(), env=env)
     data = json.loads(done.stdout)
     assert done.returncode == 1

@@ -206,7 +206,7 @@ def machines(draw: st.DrawFn) -> Environment:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*NUMBERS, *FLAGS]), ODD, max_size=8), machines(), st.sampled_from([*VERSIONS, "x"])
 )
