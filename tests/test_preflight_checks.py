@@ -334,6 +334,24 @@ def test_prebuilt_kernels_make_nvcc_a_risk_only() -> None:
     assert "nvcc" not in found(none, "risk", "will-fail")
 
 
+@pytest.mark.parametrize(
+    ("packages", "severity", "says"),
+    [
+        ({"flashinfer": "0.6.3", "torch": "2.9.1+cu128", "sgl_kernel": "0.3.21"}, None, ""),
+        ({"flashinfer": "0.6.2"}, "risk", "older than the 0.6.3 that SGLang 0.5.9 asks for"),
+        ({"torch": "2.10.0"}, "risk", "newer than the 2.9.1"),
+        ({"flashinfer": "0.6.3", "flashinfer_cubin": "0.6.2"}, "will-fail", "does not go with flashinfer-python 0.6.3"),
+        ({"flashinfer": "0.6.3", "flashinfer_jit_cache": "0.6.3+cu130"}, None, ""),
+    ],
+)
+def test_versions_that_go_together(packages: dict[str, str], severity: str | None, says: str) -> None:
+    """What SGLang 0.5.9 is made with; FlashInfer's parts have one version, whatever they are built for."""
+    outlook = look(launch(), machine(90, 1, packages={"server_version": "0.5.9", **packages}))
+    named = {item.severity: item.what for item in outlook.findings if item.check == "package-versions"}
+    assert set(named) == ({severity} if severity else set())
+    assert says in "".join(named.values())
+
+
 def test_cubins_that_are_downloaded() -> None:
     """trtllm kernels without flashinfer-cubin need the network, which is only a risk."""
     packages = {name: version for name, version in PACKAGES.items() if name != "flashinfer_cubin"}

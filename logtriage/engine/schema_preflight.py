@@ -51,6 +51,13 @@ class Folder(Strict):
     below: str = ""
 
 
+class Pins(Strict):
+    """The versions that a release of the server is made with, by fact name."""
+
+    version: Text
+    packages: dict[str, Text]
+
+
 class Hub(Strict):
     """Where downloaded models are: below the first variable that is set, else below the home folder."""
 
@@ -101,6 +108,8 @@ class PreflightFile(Strict):
 
     server: KebabCase
     packages: dict[str, list[Text]]
+    pins: list[Pins]
+    pins_source: Text
     modules: list[Text]
     containers: list[Program]
     elsewhere: list[Program]

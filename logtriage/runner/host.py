@@ -94,12 +94,14 @@ def absent(paths: Iterable[tuple[str, str]], env: Mapping[str, str], cwd: str) -
 
 def proxy_for(address: str, env: Mapping[str, str]) -> str | None:
     """Return the variable that sends requests to an address through a proxy, or None: the server asks itself first."""
-    import urllib.request
-
     name = next((name for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY") if env.get(name)), None)
     exempt = env.get("no_proxy") or env.get("NO_PROXY") or ""
     own = "127.0.0.1" if address in ("0.0.0.0", "::", "") else address  # noqa: S104 - compared, not bound
-    if name is None or urllib.request.proxy_bypass_environment(own, {"no": exempt}):  # type: ignore[attr-defined]
+    if name is None:
+        return None
+    import urllib.request
+
+    if urllib.request.proxy_bypass_environment(own, {"no": exempt}):  # type: ignore[attr-defined]
         return None
     return name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logtriage.advice import command, history
-from logtriage.advice.preflight import backends, files, flags, host, memory, sizes, toolkit, values
+from logtriage.advice.preflight import backends, files, flags, host, memory, packages, sizes, toolkit, values
 from logtriage.advice.preflight.finding import FAILS, GARBAGE, SEVERITIES, UNKNOWN, Finding, Question
 from logtriage.advice.servers import Servers
 from logtriage.environment import ELSEWHERE
@@ -18,7 +18,17 @@ if TYPE_CHECKING:
     from logtriage.environment import Environment
     from logtriage.records import Change, Launch
 
-_CHECKS = (flags.check, values.check, backends.check, sizes.check, files.check, memory.check, toolkit.check, host.check)
+_CHECKS = (
+    flags.check,
+    values.check,
+    backends.check,
+    sizes.check,
+    files.check,
+    memory.check,
+    packages.check,
+    toolkit.check,
+    host.check,
+)
 
 
 class Outlook(Record):

@@ -1,4 +1,4 @@
-"""Driver, CUDA toolkit, assembler and packages, against the GPU and against what the backends in use need."""
+"""Driver, CUDA toolkit and assembler, against the GPU and against what the backends in use need."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ _REFUSES_SINCE = "0.6.5"  # FlashInfer says since then that SM12x needs a newer 
 
 
 def check(question: Question) -> Iterator[Finding]:
-    """Yield what is missing, too old for the GPU, or too new for the driver."""
-    yield from _packages(question)
+    """Yield what is too old for the GPU, or too new for the driver."""
     if question.flag("--device") == "cpu":
         return
     yield from _torch(question)
@@ -44,20 +43,6 @@ def _needs(question: Question) -> dict[str, str]:
         for need in set.intersection(*needs) if needs else ():
             found.setdefault(need, f"{flag} {value or 'auto'}")
     return found
-
-
-def _packages(question: Question) -> Iterator[Finding]:
-    missing = question.environment.missing
-    wanted = {item["module"]: f" (package {item['package']}), which {item['flag']} {question.flag(item['flag'])} needs"
-              for item in question.known["modules_for"] if question.flag(item["flag"]) in item["values"]}  # fmt: skip
-    for name in missing or ():
-        python = question.environment.python
-        what = f"{python} has no {name}{wanted.get(name, '')}" if python else f"{name} is not found on PATH"
-        yield Finding("package", FAILS, what, label="missing-dependency")
-    packages = question.environment.packages
-    if packages and missing == ():
-        shown = ", ".join(f"{name.replace('_', '-')} {packages[name]}" for name in sorted(packages))
-        yield Finding("package", OK, f"Installed: {shown}", why=question.environment.python or "")
 
 
 def _torch(question: Question) -> Iterator[Finding]:
