@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from logtriage import judging, resources
 from logtriage.advice import planner
 from logtriage.engine.ruleset import RuleSet
-from logtriage.reading import Options, Reading, near_misses, read, read_growing, searches
+from logtriage.reading import Options, Reading, near_misses, read, read_each, read_growing, searches
 from logtriage.records import Report, RootCause, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from logtriage.answers import Finding
     from logtriage.intake import growing
@@ -33,6 +33,12 @@ def analyze(*logs: Log, rules: RuleSet | None = None, options: Options | None = 
     rules = rules or load_rules()
     options = options or Options()
     return report_on(read(logs, rules, options), rules, options)
+
+
+def analyze_each(log: Log, rules: RuleSet, options: Options) -> Iterator[Report]:
+    """Analyze each log of a folder, a pattern or an archive (or the one that `log` is) as a launch of its own."""
+    for reading in read_each(log, rules, options):
+        yield report_on(reading, rules, options)
 
 
 def report_on_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, options: Options) -> Report:
@@ -111,7 +117,7 @@ def attempt(log: Log, rules: RuleSet, options: Options | None = None) -> Attempt
 def _judge(
     reading: Reading, rules: RuleSet, options: Options, finding: Finding | None
 ) -> tuple[judging.Judged, list[str]]:
-    if len(reading.files) < 2:
+    if len(reading.files) < 2 and not options.exit_codes:
         return judging.judge(reading, rules, options, finding)
     from logtriage import several  # most launches have one log
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -15,12 +16,13 @@ from logtriage.intake.source import Source, open_source
 from logtriage.records import InputFile, Line, Record, Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from logtriage.answers import Finding
     from logtriage.engine.matching import Matched
     from logtriage.engine.ruleset import Hit, RuleSet
     from logtriage.intake import growing
+    from logtriage.intake.gathered import Passed
     from logtriage.records import Attempt, Launch, NearMiss
 
     Log = str | os.PathLike[str] | bytes | Iterable[str | bytes]
@@ -105,6 +107,19 @@ def read(logs: Sequence[Log], rules: RuleSet, options: Options) -> Reading:
     return reader.reading()
 
 
+def read_each(log: Log, rules: RuleSet, options: Options) -> Iterator[Reading]:
+    """Read each log of a folder, a pattern or an archive (or the one that `log` is) as if it were given alone."""
+    notes: list[str] = []
+    for opened in _opened(log, rules, notes):
+        reader = _Reader(rules, options)
+        with opened.passing_over():
+            reader.read_source(opened.source, is_kernel=opened.is_kernel)
+            reader.read_kernel_logs()
+            reading = reader.reading()
+            if reading.logs:
+                yield reading
+
+
 def read_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, options: Options) -> Reading:
     """Match the rules on a log that grows as if it ended here."""
     state = log.state()
@@ -112,6 +127,39 @@ def read_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, 
     reader.add(state.lines, _input_file(log.name, state.size, state.rows), [*state.notes, *notes])
     reader.read_kernel_logs()
     return reader.reading()
+
+
+class _Opened(NamedTuple):
+    """A log that is open. One of several that turns out to be none is passed over."""
+
+    source: Source
+    is_kernel: bool = False
+    passed: Passed | None = None
+
+    @contextmanager
+    def passing_over(self) -> Iterator[None]:
+        try:
+            yield
+        except NoLogError:
+            if self.passed is None:
+                raise
+            self.passed.add(self.source.name, "no text", was_log=True)
+
+
+def _opened(log: Log, rules: RuleSet, notes: list[str]) -> Iterator[_Opened]:
+    """Open a log, or one after the other those that a folder, a pattern or an archive holds."""
+    kind = inputs.kind_of(os.fspath(log)) if isinstance(log, str | os.PathLike) else ""
+    if not kind:
+        yield _Opened(open_source(log, rules.wrappers))
+        return
+    from logtriage.intake import gathered  # most logs are files
+
+    path = os.fspath(cast("str", log))
+    passed = gathered.Passed(path)
+    for found in gathered.logs_in(path, kind, passed):
+        yield _Opened(Source(found.name, found.open(), rules.wrappers), found.is_kernel, passed)
+    passed.check()
+    notes += passed.notes()
 
 
 class _Input(NamedTuple):
@@ -141,26 +189,14 @@ class _Reader:
 
     def read(self, log: Log, *, is_kernel: bool = False, node_of: str | None = None) -> None:
         """Read a log, or all logs of a folder, a pattern or an archive, from beginning to end."""
-        kind = inputs.kind_of(os.fspath(log)) if isinstance(log, str | os.PathLike) else ""
-        if not kind:
-            self._read(open_source(log, self._rules.wrappers), is_kernel=is_kernel, node_of=node_of)
-            return
-        from logtriage.intake import gathered  # most logs are files
+        notes: list[str] = []
+        for opened in _opened(log, self._rules, notes):
+            with opened.passing_over():
+                self.read_source(opened.source, is_kernel=is_kernel or opened.is_kernel, node_of=node_of)
+        self._notes += notes
 
-        path = os.fspath(cast("str", log))
-        passed = gathered.Passed(path)
-        before = len(self._inputs)
-        for found in gathered.logs_in(path, kind, passed):
-            source = Source(found.name, found.open(), self._rules.wrappers)
-            try:
-                self._read(source, is_kernel=is_kernel or found.is_kernel, node_of=node_of)
-            except NoLogError:
-                passed.add(found.name, "no text")
-        if len(self._inputs) == before:
-            raise InputError(f"{path}: holds no log{passed.told()}")
-        self._notes += passed.notes()
-
-    def _read(self, source: Source, *, is_kernel: bool, node_of: str | None) -> None:
+    def read_source(self, source: Source, *, is_kernel: bool = False, node_of: str | None = None) -> None:
+        """Read what was opened from beginning to end."""
         self._searches = self._searches or searches(self._rules)
         find, anchors = self._searches
         lines = intake_lines.select(source.blocks(), find.offsets, 0, self._options.also, anchors)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from logtriage.judging import Judged
     from logtriage.parts import Part
     from logtriage.reading import Options, Reading
+    from logtriage.records import RootCause
 
 _SEVERITY = ("failed", "degenerate", "incomplete", "healthy", "unknown")
 _BELIEVED = 600.0  # seconds by which the clocks of logs differ that do not say that they are of one launch
@@ -54,13 +55,17 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
         *telling.on_exit_codes(first.parts, [file.name for file in reading.files]),
         *telling.on_clocks(nodes),
     ]
-    root = judged.root
-    if root is not None:
-        file = reading.lines[root.line].file
-        part = _part_of(first.kernel.get(file, file), first.parts)
-        if part is not None and part.node is not None:
-            root = root.replace(node=part.node)
-    return judged.replace(nodes=nodes, root=root), notes
+    return judged.replace(nodes=nodes, root=judged.root and _placed(judged.root, first, reading)), notes
+
+
+def _placed(root: RootCause, group: _Group, reading: Reading) -> RootCause:
+    """The root on the node that its log is of; a kernel's log of an unknown node tells none."""
+    file = reading.lines[root.line].file
+    owner = group.kernel.get(file, file)
+    node = next((part.node for part in group.parts if part.file == owner), None)
+    if file in group.kernel:
+        return root.replace(node=node, local_rank=None)
+    return root if node is None else root.replace(node=node)
 
 
 def _judged(
@@ -149,7 +154,3 @@ def _on_launches(groups: Sequence[_Group], reading: Reading) -> list[str]:
     return [
         f"these logs are of {len(groups)} launches; the first is judged ({'; '.join(told)}); --separate judges each"
     ]
-
-
-def _part_of(file: int | None, logs: Sequence[Part]) -> Part | None:
-    return next((part for part in logs if part.file == file), None)

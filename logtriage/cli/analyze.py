@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes, output, reports
+from logtriage.cli import exit_codes, output, per_node, reports
 from logtriage.cli.after import LEDGER, SeveralAfter, attempts, read_bytes
 from logtriage.cli.options import RULES, SM, VERSION, check_logs, failures_of
+from logtriage.cli.per_node import EXIT_CODE, KERNEL_LOG
 from logtriage.errors import InputError
 from logtriage.report import plain
 
@@ -27,6 +28,7 @@ Examples:
   logtriage analyze run.log --format json | jq .verdict.label
   logtriage analyze run.log --format github --format html=report.html
   kubectl logs my-pod | logtriage analyze -
+  logtriage analyze node*.log --kernel-log node3.log=dmesg3.txt
   logtriage analyze run.log --follow --until failed
   logtriage analyze run.log --response answer.json --sm 120
   logtriage analyze run3.log --after run1.log run2.log --pin --tp
@@ -45,9 +47,11 @@ Examples:
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten, such as 120 for SM120.")
 @click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang, if the log does not tell it.")
-@click.option("--exit-code", type=int, metavar="N", help="Exit code of the launch (-9 or 137 for SIGKILL).")
-@click.option("--kernel-log", "kernel_logs", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
-              help="The kernel's log of the same time (dmesg); may be repeated.")  # fmt: skip
+@click.option("--exit-code", "exit_codes", type=EXIT_CODE, multiple=True, metavar="[LOG=]N",
+              help="Exit code of the launch, or of the node that a LOG is of (-9 or 137 for SIGKILL).")  # fmt: skip
+@click.option("--kernel-log", "kernel_logs", multiple=True, type=KERNEL_LOG, metavar="[LOG=]FILE",
+              help="The kernel's log of the same time (dmesg), or of the node that a LOG is of (without LOG= a number "
+                   "in its name tells the node); may be repeated.")  # fmt: skip
 @click.option("--after", multiple=True, type=click.Path(), metavar="OLDLOG...",
               help="Logs of earlier launches, the oldest first: what they rule out is not advised.")  # fmt: skip
 @click.option("--after-response", "after_responses", multiple=True, metavar="OLDLOG=FILE",
@@ -75,17 +79,19 @@ Examples:
 def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) -> int:
     """Say what went wrong first in the LOG of an SGLang launch, and show the line that proves it.
 
-    Several LOGs are parts of one launch unless --separate is given; - is standard input. CMD is the command that was
-    launched, if the log does not show it.
+    Several LOGs are one launch on several nodes unless --separate is given; - is standard input. A LOG may also be a
+    folder, a quoted pattern ('logs/node*.log'), or a tar (.gz, .zst) or zip archive: then it stands for the logs in it.
+    CMD is the command that was launched, if the log does not show it.
 
     A LOG may have any size, and may be packed with gzip or zstd: at most 64 GiB are unpacked, and no more than 800
     times its own size. Of a line 64 KiB are looked at. Above 64 MiB lines are not counted, and newest-first is not
     undone; above 8 MiB lines that a terminal broke are not joined. Where very many lines look like failures, the first
     and the last of each kind are kept.
     """
-    check_logs([*logs, *given["kernel_logs"]])
+    kernel_logs = [path for _, path in given["kernel_logs"]]
+    check_logs([*logs, *kernel_logs])
     targets = reports.targets(given["formats"], given["output"])
-    _keep_inputs([*logs, *given["kernel_logs"], *given["responses"], *given["after"]], targets)
+    _keep_inputs([*logs, *kernel_logs, *given["responses"], *given["after"]], targets)
     rules = pipeline.load_rules(rule_folders(given["folders"]))
     given["fail_on"] = failures_of(given["fail_on"], rules.labels, has_baseline=given["baseline"] is not None)
     options = pipeline.Options(
@@ -93,27 +99,33 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
         responses=[read_bytes(path) for path in given["responses"]],
         response_names=given["responses"],
-        exit_code=given["exit_code"],
-        kernel_logs=given["kernel_logs"],
         pinned=given["pinned"],
         weights=given["weights"],
     )
-    options = options.replace(after=attempts(given, rules, options.facts))
+    options = options.replace(
+        **per_node.options(given["exit_codes"], given["kernel_logs"], is_separate=given["separate"]),
+        after=attempts(given, rules, options.facts),
+    )
     taken = reports.Reports(targets, given, options.after)
     if given["follow"]:
         return _follow(logs, rules, options, given, taken)
-    groups = [(log,) for log in logs] if given["separate"] else [logs]
+    if given["separate"]:
+        return _separately(logs, rules, options, taken)
+    code = taken.add(pipeline.analyze(*logs, rules=rules, options=options))
+    taken.finish()
+    return code
+
+
+def _separately(logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, taken: reports.Reports) -> int:
+    """Report on each log; one that cannot be read does not keep the others from it."""
     codes = []
-    for group in groups:
+    for log in logs:
         try:
-            report = pipeline.analyze(*group, rules=rules, options=options)
+            for report in pipeline.analyze_each(log, rules, options):
+                codes.append(taken.add(report))
         except InputError as error:
-            if not given["separate"]:
-                raise
             output.complain(plain.one_line(f"logtriage: {error}"))
             codes.append(exit_codes.USAGE)
-            continue
-        codes.append(taken.add(report))
     taken.finish()
     return exit_codes.worst(codes)
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 MAX_HEADERS = 4 << 20
 """Bytes that describe the members of a zip archive, or one member of a tar archive."""
 
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, NotImplementedError)
+_DAMAGED = (
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, NotImplementedError,
+    RecursionError,  # headers of headers of headers
+)  # fmt: skip
 _ENCRYPTED = 0x1
 
 
@@ -79,10 +82,11 @@ def _found(path: str, name: str, member: Any) -> Found:
 
 def _counts(name: str, kind: str, passed: Passed) -> bool:
     """Whether a member is to be read; tells what is not, but for hidden ones."""
-    if is_hidden(name):
+    parts = name.replace("\\", "/").split("/")
+    if not parts[0] or ".." in parts or name[1:2] == ":":
+        kind = kind or "its name leads out of the archive"
+    elif is_hidden(name):
         return False
-    if not kind and (name.startswith(("/", "\\")) or ".." in name.replace("\\", "/").split("/") or name[1:2] == ":"):
-        kind = "its name leads out of the archive"
     if why := kind or why_no_log(name):
         passed.add(name, why)
         return False

@@ -36,35 +36,41 @@ class Found(NamedTuple):
 
 
 class Passed:
-    """What was passed over, and why, which one note tells; `others` are further notes."""
+    """What was read and what was passed over, and why, which one note tells; `others` are further notes."""
 
     def __init__(self, name: str) -> None:
+        self.others: list[str] = []
+        self.logs = 0
         self._name = name
         self._names: list[str] = []
         self._count = 0
-        self.others: list[str] = []
 
-    def add(self, member: str, why: str) -> None:
-        """Remember a file that was not read."""
+    def add(self, member: str, why: str, *, was_log: bool = False) -> None:
+        """Remember a file that was not read (or was opened as a log and is none)."""
+        self.logs -= was_log
         self._count += 1
         if len(self._names) < _SHOWN:
             self._names.append(f"{member} ({why})")
 
+    def check(self) -> None:
+        """Raise InputError if no log was found."""
+        if not self.logs:
+            told = f" (passed over: {self._listed()})" if self._count else ""
+            raise InputError(f"{self._name}: holds no log{told}")
+
     def notes(self) -> list[str]:
         """Return a note on all of them."""
-        more = f" and {self._count - _SHOWN} more" if self._count > _SHOWN else ""
-        told = [f"{self._name}: passed over {', '.join(self._names)}{more}"] if self._count else []
-        return [*told, *self.others]
+        return [*([f"{self._name}: passed over {self._listed()}"] if self._count else []), *self.others]
 
-    def told(self) -> str:
-        """Return what was passed over, for an error."""
-        return f" (passed over: {', '.join(self._names)})" if self._names else ""
+    def _listed(self) -> str:
+        more = f" and {self._count - _SHOWN} more" if self._count > _SHOWN else ""
+        return ", ".join(self._names) + more
 
 
 def logs_in(path: str, kind: str, passed: Passed) -> Iterator[Found]:
     """Yield the logs of a folder, a pattern or an archive, in order; each must be read before the next is asked for.
 
-    Raises InputError for what cannot be read, holds no log, or holds more than a launch has.
+    Raises InputError for what cannot be read, or holds more than a launch has.
     """
     if kind in ("tar", "zip"):
         from logtriage.intake import archives
@@ -72,15 +78,11 @@ def logs_in(path: str, kind: str, passed: Passed) -> Iterator[Found]:
         found = archives.tar_members(path, passed) if kind == "tar" else archives.zip_members(path, passed)
     else:
         found = _files(path, kind, passed)
-    count = 0
     for item in found:
-        count += 1
-        if count > MAX_LOGS:
+        passed.logs += 1
+        if passed.logs > MAX_LOGS:
             raise InputError(f"{path}: holds more than {MAX_LOGS:,} logs; name those of one launch")
         yield item
-    if not count:
-        what = {"folder": "the folder holds", "pattern": "no file of this name, or those of the pattern hold"}
-        raise InputError(f"{path}: {what.get(kind, 'the archive holds')} no log{passed.told()}")
 
 
 def why_no_log(name: str) -> str:
@@ -136,6 +138,8 @@ def _matching(pattern: str) -> list[str]:
     from glob import iglob
     from itertools import islice
 
+    if not any(True for _ in iglob(pattern, recursive=True)):
+        raise InputError(f"{pattern}: no such file, and no file that fits the pattern")
     names = [name for name in islice(iglob(pattern, recursive=True), MAX_FILES + 1) if not os.path.isdir(name)]
     if len(names) > MAX_FILES:
         raise InputError(f"{pattern}: fits more than {MAX_FILES:,} files; name those of one launch")

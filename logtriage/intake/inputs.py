@@ -39,7 +39,12 @@ def _unpacked(head: bytes, path: str) -> bytes:
     """The beginning of a compressed file's text; nothing where it cannot be unpacked (reading it will say why)."""
     from logtriage.intake import compression
 
+    text = b""
     try:
-        return b"".join(compression.unpacked([head], head[:4], path, []))[:512]
+        for piece in compression.unpacked([head], head[:4], path, []):
+            text += piece
+            if len(text) >= _HEAD:
+                break
     except InputError:
-        return b""
+        pass
+    return text
