@@ -159,9 +159,7 @@ class Ledger:
 
     def run(self, run: str | None = None) -> dict[str, Any] | None:
         """Return a run, by default the one that began last."""
-        query = (
-            "SELECT * FROM runs WHERE id = ?" if run else "SELECT * FROM runs ORDER BY rowid DESC LIMIT 1"
-        )
+        query = "SELECT * FROM runs WHERE id = ?" if run else "SELECT * FROM runs ORDER BY rowid DESC LIMIT 1"
         row = self._db.execute(query, (run,) if run else ()).fetchone()
         return dict(row) if row else None
 
