@@ -53,7 +53,7 @@ def timeline(report: Report) -> dict[str, Any] | None:
     if not report.marks:
         return None
     is_timed = all(_time(report, at) is not None for at, _ in report.marks)
-    first = min((_time(report, at) or 0.0 for at, _ in report.marks), default=0.0) if is_timed else 0.0
+    first = min(_time(report, at) or 0.0 for at, _ in report.marks) if is_timed else 0.0
 
     def place(at: int) -> float:
         if not is_timed:
@@ -198,13 +198,15 @@ def _passed(marks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _time(report: Report, at: int) -> float | None:
-    """The time of a line: its own or its record's, else that of the next line of the file that has one."""
+    """The time of a line on the clock of all nodes: its own, its record's, or that of the next line that has one."""
+    name = report.files[report.lines[at].file].name
+    ahead = next((node.skew or 0.0 for node in report.nodes if node.file == name), 0.0)
     for line in (report.lines[number] for number in range(at, min(at + _NEXT, len(report.lines)))):
         if line.file != report.lines[at].file:
             return None
         time = line.time if line.time is not None else report.events[line.event].time
         if time is not None:
-            return time
+            return time - ahead
     return None
 
 

@@ -22,6 +22,7 @@ def render(reports: Sequence[dict[str, Any]]) -> str:
     engine.filters["prose"] = _prose
     page_text = engine.get_template("report.html").render(
         reports=[page.of(plain.data(report), number) for number, report in enumerate(reports)],
+        tones={**page.TONES, None: "warn"},
         style=Markup(style),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         policy=f"default-src 'none'; style-src '{_digest(style)}'; style-src-attr 'unsafe-inline'; "

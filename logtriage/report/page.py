@@ -55,8 +55,7 @@ def _root(data: dict[str, Any]) -> dict[str, Any] | None:
     root = data["root_cause"]
     if root is None:
         return None
-    where = [view.place(root), root["rank"], data["verdict"]["stage"]]
-    return {**root, "pieces": _pieces(root["text"], root["span"]), "where": [part for part in where if part]}
+    return {**root, "pieces": _pieces(root["text"], root["span"]), "where": [view.place(root), *view.where(data)]}
 
 
 def _pieces(text: str, span: Sequence[int]) -> tuple[str, str, str]:
@@ -152,13 +151,12 @@ def _timeline(data: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _rows(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """As many rows as fit: that of the cause, those that came another way than most, then the first ones."""
+    """As many rows as fit: that of the cause, one of each file for each stage that its ranks reached, then others."""
     rows: list[dict[str, Any]] = data["rows"]
     if len(rows) <= _MAX_ROWS:
         return rows
-    reached = [row["stages"][-1]["stage"] for row in rows]
-    usual = max(sorted(set(reached)), key=reached.count)
-    order = sorted(range(len(rows)), key=lambda at: (not rows[at]["is_root"], reached[at] == usual, at))
+    ways = [(row["file"], row["stages"][-1]["stage"]) for row in rows]
+    order = sorted(range(len(rows)), key=lambda at: (not rows[at]["is_root"], ways.index(ways[at]) != at, at))
     return [rows[at] for at in sorted(order[:_MAX_ROWS])]
 
 
