@@ -25,18 +25,20 @@ class Row(NamedTuple):
 _MARKER = re.compile(r"%([a-z]+) ")
 _OPTIONAL, _BARE, _STAMPED, _PARENT, _ALL, _ROOT = "o", "b", "s", "p", "a", "r"
 _SHOWN = 0.5
+_STAGE = "stage"
+_CAPTURE = "cuda-graph"
 
 
 def head(scene: Scene, family: Family) -> Iterator[Row]:
     """Yield the launch from the command up to the stage in which the family's failure happens."""
     shared = scene.shared
-    if not family.at:
+    if not scene.at:
         return
     if scene.rng.random() < 0.6:
         flags = scene.fill(scene.rng.choice(family.flags)) if family.flags else ""
         yield from _print(scene, f"%b {scene.fill('{prompt}{command}')} {flags}".rstrip(), "head", "")
     for stage in shared["stages"]:
-        last = stage["stage"] == family.at
+        last = stage["stage"] == scene.at
         for line in stage["opens"]:
             yield from _print(scene, line, "mark", _PARENT)
         goes_on = stage.get("goes_on") or []
@@ -53,17 +55,19 @@ def head(scene: Scene, family: Family) -> Iterator[Row]:
 
 def failure(scene: Scene, family: Family) -> Iterator[Row]:
     """Yield what the family itself prints."""
-    tag = "" if family.print in ("record", "exception", "capture") else _BARE
+    how = "exception" if family.print == "capture" and scene.at != _CAPTURE else family.print
+    how = "exception" if family.print == "capture" and scene.at != _CAPTURE else family.print
+    tag = "" if how in ("record", "exception", "capture") else _BARE
     for line in family.before:
         yield from _print(scene, line, "own", "")
         scene.wait(scene.rng.uniform(0, 3))
     cause = scene.fill(scene.rng.choice(family.cause)).rstrip("\n").split("\n") if family.cause else []
-    if family.print == "exception":
+    if how == "exception":
         yield Row(_stamp(scene, scene.rank) + scene.fill("{hit}"), "own", scene.time)
         yield from _traceback(scene, family, cause)
-    elif family.print == "capture":
+    elif how == "capture":
         yield from _wrapped(scene, family, cause)
-    elif family.print == "parent":
+    elif how == "parent":
         yield Row("Traceback (most recent call last):", "own", scene.time)
         yield from _traceback(scene, family, cause)
     else:
@@ -83,7 +87,7 @@ def rest(scene: Scene, family: Family) -> Iterator[Row]:
     if family.ends == "child":
         if scene.ranks > 1 and family.print in ("exception", "capture") and scene.rng.random() < _SHOWN:
             yield from _echo(scene)
-        served = family.at == "serving"
+        served = scene.at == "serving"
         for line in scene.rng.choice(shared["teardown"]["served" if served else "launch"]):
             yield from _print(scene, line, "after", _PARENT)
     elif family.ends == "parent":
@@ -127,7 +131,8 @@ def _stamp(scene: Scene, rank: int | None) -> str:
 
 
 def _traceback(scene: Scene, family: Family, cause: list[str]) -> Iterator[Row]:
-    names = family.frames or scene.shared["chain_of_stage"].get(family.at, [])
+    of_stage = scene.shared["chain_of_stage"].get(scene.at, [])
+    names = [part for name in family.frames or [_STAGE] for part in (of_stage if name == _STAGE else [name])]
     sources = scene.fill("{shows-sources}") == "yes"
     for name in names:
         chain = scene.shared["chains"].get(name)

@@ -28,6 +28,7 @@ class Scene:
     def __init__(self, family: Family, shared: dict[str, Any], rng: Random) -> None:
         self.rng = rng
         self.shared = shared
+        self.at: str = rng.choice(family.at) if family.at else ""
         self.version: str = rng.choice(family.versions or shared["versions"])
         gpus = [gpu for gpu in shared["gpus"] if not family.sm or gpu["sm"] in family.sm]
         gpu = rng.choice(gpus)

@@ -28,8 +28,10 @@ class Family(NamedTuple):
     """One mechanism of one label, in its own words.
 
     Attributes:
-        at: the stage of the launch in which it happens ('' where there is no launch around it).
-        frames: names of shared chains, or ``path function`` with an optional `` | source``.
+        at: the stages of the launch in which it may happen, one is drawn (empty where there is no launch around it).
+        print: one of PRINTS; outside the graph capture ``capture`` is printed like ``exception``.
+        frames: names of shared chains (``stage``: those of the drawn stage), or ``path function`` with an optional
+            `` | source``.
         cause: alternatives for the failure's own lines; the root line is the first one, or the one marked ``%r``.
         sm, ranks, versions: what it is limited to; empty means anything.
     """
@@ -38,7 +40,7 @@ class Family(NamedTuple):
     label: str
     split: str
     mechanism: str
-    at: str
+    at: list[str]
     print: str
     ends: str
     cause: list[str]
@@ -107,7 +109,7 @@ def _family(path: Path, item: dict[str, Any], shared: dict[str, Any]) -> Family:
     if missing:
         raise InputError(f"{where}: lacks {missing[0]!r}")
     values: dict[str, Any] = {name: _many(item.get(name)) for name in Family._fields}
-    values.update({name: str(item.get(name) or "") for name in ("id", "split", "mechanism", "at")}, label=path.stem)
+    values.update({name: str(item.get(name) or "") for name in ("id", "split", "mechanism")}, label=path.stem)
     values["print"] = str(item.get("print") or "exception")
     values["ends"] = str(item.get("ends") or ("parent" if values["print"] == "parent" else "child"))
     family = Family(**values)
@@ -115,7 +117,7 @@ def _family(path: Path, item: dict[str, Any], shared: dict[str, Any]) -> Family:
     _choice(where, "print", [family.print], PRINTS)
     _choice(where, "ends", [family.ends], ENDS)
     _choice(where, "keep", family.keep, KEEPS)
-    _choice(where, "at", [family.at] if family.at else [], [stage["stage"] for stage in shared["stages"]])
+    _choice(where, "at", family.at, [stage["stage"] for stage in shared["stages"]])
     _choice(where, "confusers", family.confusers, list(shared["confusers"]))
     _choice(where, "versions", family.versions, shared["versions"])
     if family.sm:
