@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -110,16 +111,14 @@ def test_much_log_is_followed_in_bounded_memory(quick: Any, tmp_path: Path) -> N
              "--logs", str(tmp_path / "logs"), "--ledger", str(tmp_path / "ledger.sqlite"), "--",
              *command(free_port(), "--moe-runner-backend", "flashinfer_trtllm")]  # fmt: skip
     env = {**os.environ, "FAKE_DO": f"flood:kv-cache:{201_000_000}"}
-    runner = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     peak = 0
-    while runner.poll() is None:
-        peak = max(peak, _peak_kib(runner.pid), peak)
-        try:
-            runner.wait(0.05)
-        except subprocess.TimeoutExpired:
-            continue
-    assert runner.stdout is not None
-    result = json.loads(runner.stdout.read())
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as runner:
+        while runner.poll() is None:
+            peak = max(peak, _peak_kib(runner.pid))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                runner.wait(0.05)
+        assert runner.stdout is not None
+        result = json.loads(runner.stdout.read())
     assert labels(result["attempts"]) == ["sm100-only-kernel"]
     assert (tmp_path / "logs" / "attempt-1.log").stat().st_size > 200_000_000
     assert 0 < peak < 300 << 10  # the log is as large as that; what it is kept in is not
@@ -270,12 +269,12 @@ def test_a_runner_whose_reader_is_gone(quick: Any, tmp_path: Path) -> None:
     """Nobody reads what it prints any more: the server is stopped all the same, and the ledger is complete."""
     words = [sys.executable, "-m", "logtriage", "run", "--once", "--ledger", str(tmp_path / "ledger.sqlite"),
              "--logs", str(tmp_path / "logs"), "--", *command(free_port())]  # fmt: skip
-    runner = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert runner.stdout is not None
-    assert runner.stderr is not None
-    runner.stdout.close()
-    runner.stderr.close()
-    assert runner.wait(120) == 0
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stderr is not None
+        runner.stdout.close()
+        runner.stderr.close()
+        assert runner.wait(120) == 0
     book = ledger.Ledger(str(tmp_path / "ledger.sqlite"))
     (row,) = book.attempts()
     assert (row["label"], row["ending"]) == ("healthy", "ready")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
     from logtriage.pipeline import Options
     from logtriage.records import Report
+    from logtriage.runner.probes import Probes
 
 _CHECK_EVERY = 1.0  # seconds between two questions to a server that listens
 _CHECK_SELDOM = 5.0  # the same before its log says that it listens: the log may have another form
@@ -31,15 +32,6 @@ _DISK_LEAST = 64 << 20  # bytes that have to stay free, for the ledger and every
 _DISK_EVERY = 1.0
 _AFTER_SMOKE = 3.0  # a server that has given no answers may be dying: its log is read so much longer
 _LISTENING = ("warmup", "serving")
-
-
-class Probes(Record):
-    """What looks outside: whether a server answers, who holds a port, whether answers are sane, how fast they come."""
-
-    check: Callable[..., Any]
-    holder: Callable[[str, int], Any]
-    smoke: Callable[..., Any]
-    speed: Callable[..., Any]
 
 
 class Attempt:
@@ -173,12 +165,14 @@ class Attempt:
             return self._over(results.LATE, f"it did not answer within {now - self._began:.0f} s", label="hang-timeout")
         if now - self._disk_at >= _DISK_EVERY:
             self._disk_at = now
-            free = shutil.disk_usage(self.order.log).free
-            if free < _DISK_LEAST:
-                text = f"only {free >> 20} MiB are left on the disk of {self.order.log}"
+            if (text := self._disk_is_full()) is not None:
                 return self._over(results.DISK_FULL, text, label="host-resources")
         why = self._stall.verdict(now, self._follower.written_at or self._began, self._stage)
         return self._over(results.STALLED, why, label="hang-timeout") if why and self._smoke is None else None
+
+    def _disk_is_full(self) -> str | None:
+        free = shutil.disk_usage(self.order.log).free
+        return f"only {free >> 20} MiB are left on the disk of {self.order.log}" if free < _DISK_LEAST else None
 
     def _answered(self) -> Result | None:
         """Ask the server whether it is ready, then for answers; return a result when they are judged."""
@@ -254,6 +248,8 @@ class Attempt:
         """The first process has ended by itself: judge the whole log, and end what it left behind."""
         assert self._child is not None  # noqa: S101
         code = self._child.poll()
+        if (text := self._disk_is_full()) is not None:  # and what it died of could not be written
+            return self._over(results.DISK_FULL, f"{text}; it ended with exit code {code}", label="host-resources")
         report = self._follower.report(self._options.replace(exit_code=code))
         return self._result(results.EXITED, f"it ended with exit code {code}", report, stopped=self.stop())
 
@@ -300,24 +296,3 @@ def _who(holder: Any) -> str:
     if holder.pid is None:
         return "another program (its id is not visible to this user)"
     return f"pid {holder.pid} ({holder.name})" if holder.name else f"pid {holder.pid}"
-
-
-def system_probes(
-    prompts: str | None = None, python: str | None = None, stop: Callable[[], bool] | None = None
-) -> Probes:
-    """Return the probes that ask real servers.
-
-    `prompts` is a file for the smoke test, `python` the interpreter of the server, whose own benchmark measures the
-    speed if it has one; `stop` ends a question early. Raises InputError for the file.
-    """
-    from functools import partial
-
-    from logtriage.runner import readiness, smoke, speed
-    from logtriage.runner.prompts import load
-
-    return Probes(
-        check=readiness.check,
-        holder=readiness.port_holder,
-        smoke=partial(smoke.run, prompts=load(prompts), stop=stop),
-        speed=partial(speed.measure, python=python, stop=stop),
-    )

@@ -11,6 +11,7 @@ from logtriage.redact import Redactor
 from logtriage.runner import attempt as attempts
 from logtriage.runner import results
 from logtriage.runner.loop import shown
+from logtriage.runner.probes import system_probes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,6 @@ def launch(
         results.address_of(words, rules),
     )  # fmt: skip
     options = more.pop("options", pipeline.Options())
-    probes = more.pop("probes", None) or attempts.system_probes()
+    probes = more.pop("probes", None) or system_probes()
     clock = more.pop("clock", None) or following.system_clock()
     return attempts.Attempt(order, rules, options, probes, clock, **more)

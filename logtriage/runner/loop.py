@@ -11,7 +11,7 @@ from logtriage.records import Record
 from logtriage.redact import Redactor
 from logtriage.report.json_v1 import redact_shell
 from logtriage.runner import choices, entries, launcher, ledger, processes, results
-from logtriage.runner.attempt import Answered, Attempt, Probes
+from logtriage.runner.attempt import Answered, Attempt
 from logtriage.runner.decide import Next, Retry, Stop, after
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
     from logtriage.following import Clock
     from logtriage.runner.plan import Plan
+    from logtriage.runner.probes import Probes
     from logtriage.runner.results import Observer, Result
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from logtriage.errors import InputError
 from logtriage.records import Record
 from logtriage.redact import Redactor
-from logtriage.runner import attempt as attempts
 from logtriage.runner import environment, ledger, loop, orphans, processes, recording, results
 from logtriage.runner.lock import PortLock
+from logtriage.runner.probes import Probes, system_probes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ class Session:
         clock: Clock,
         *,
         resume: bool = False,
-        probes: attempts.Probes | None = None,
+        probes: Probes | None = None,
     ) -> None:
         self.secrets = rules.secrets
         self.plan, self._rules, self._observer, self._asked, self._clock = plan, rules, observer, asked, clock
@@ -58,7 +58,7 @@ class Session:
         loop.refuse_redirection(self.command, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
         found = environment.probe(self.command, rules)
-        self._probes = probes or attempts.system_probes(plan.prompts, found.python, asked.to_stop)
+        self._probes = probes or system_probes(plan.prompts, found.python, asked.to_stop)
         given = {"sm": plan.sm, "server_version": plan.server_version}
         self._facts = {**found.facts(), **{name: value for name, value in given.items() if value is not None}}
         self._identity = found.identity() | {name: str(value) for name, value in given.items() if value is not None}
