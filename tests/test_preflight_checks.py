@@ -202,6 +202,21 @@ def test_a_fraction_without_room_for_the_cache(tmp_path: Path) -> None:
         assert "memory-fraction" in found(look(launch(f"--mem-fraction-static {text}"), environment), "will-fail"), text
 
 
+def test_a_command_is_offered_only_if_it_would_do(tmp_path: Path) -> None:
+    """tp 1 divides 3 key-value heads, but 240 GiB do not fit on one GPU; an old name of a flag cannot stay."""
+    environment = with_model(model(tmp_path / "m", 240 * GIB, num_key_value_heads=3), count=2, memory=140)
+    outlook = look(launch("--tp 2"), environment)
+    assert [(change.flag, change.new) for change in outlook.changes] == [("--tp-size", "1")]
+    assert outlook.command_text is None
+    small = with_model(model(tmp_path / "n", 20 * GIB, num_key_value_heads=3), count=2)
+    assert "--tp 1" in str(look(launch("--tp 2"), small).command_text)
+    renamed = look(launch("--nsa-prefill-backend fa3"), machine(90, 1), version="0.5.20")
+    assert renamed.fails
+    assert renamed.command_text is None
+    taken = PortUse("--port", "127.0.0.1", 30000, "taken", other=30001)
+    assert "--port 30001" in str(look(launch(), machine(90, 1, ports=(taken,))).command_text)
+
+
 def test_another_process_is_named_first(tmp_path: Path) -> None:
     """What another process holds is told with its id and size; it fails where the weights need that room."""
     environment = with_model(model(tmp_path / "m", 60 * GIB), count=1)

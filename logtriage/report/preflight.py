@@ -131,6 +131,9 @@ def rows(data: dict[str, Any], *, verbose: bool = False) -> Iterator[Row]:
     fine = [finding for finding in data["findings"] if finding["severity"] == "ok"]
     if fine and not verbose:
         yield [("good", f"  {'ok':<10}"), ("plain", "; ".join(finding["what"] for finding in fine))]
+    if data["changes"] and not data["command_text"]:
+        yield []
+        yield [("dim", "  No command is offered: with these changes, something in it would still fail.")]
     if data["command_text"]:
         yield []
         yield [("key", "  run       "), (COMMAND, data["command_text"])]
@@ -149,7 +152,8 @@ def _looked_at(data: dict[str, Any]) -> Iterator[str]:
         yield f"{len(gpus)} x {names}" if gpus else "no GPU"
     model = found["model"]
     name = data["launch"]["flags"].get("--model-path")
-    told = [part for part in (model or {}).values() if isinstance(part, str)][1:]
+    told = [part for part in ((model or {}).get("architecture"), (model or {}).get("quantization")) if part]
+    told = [part for part in told if part != "unquant"]
     if name:
         yield f"{name} ({', '.join(told)})" if told else name
 

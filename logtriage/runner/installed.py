@@ -92,7 +92,7 @@ def nvccs(env: Mapping[str, str], cwd: str) -> Iterator[Compiler]:
     """Yield the CUDA compilers in the order in which FlashInfer and PyTorch look for one."""
     places = [(name, os.path.join(env[name], "bin", "nvcc")) for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name)]
     on_path = shutil.which("nvcc", path=env.get("PATH", os.defpath))
-    places += [("PATH", on_path)] if on_path else []
+    places += [("PATH", os.path.realpath(on_path))] if on_path else []  # the toolkit is where a link leads to
     places += [("the default folder", path) for path in ("/usr/local/cuda/bin/nvcc",) if os.path.exists(path)]
     yield from _releases(places, env, cwd)
 

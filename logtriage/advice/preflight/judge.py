@@ -12,12 +12,13 @@ from logtriage.environment import ELSEWHERE
 from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.environment import Environment
     from logtriage.records import Change, Launch
 
+_ON_MACHINE = ("port", "model-files", "flag-path")
 _CHECKS = (
     flags.check,
     values.check,
@@ -38,7 +39,8 @@ class Outlook(Record):
         severity: of the worst finding.
         launch: with all facts that the command, the caller and the machine tell.
         changes: what to change in the command so that nothing that is known to fail is in it, as far as that is known.
-        command, command_text: the user's own command with them; None where there is nothing to change.
+        command, command_text: the user's own command with them; None where there is nothing to change, or where that
+            would not be enough.
     """
 
     severity: str
@@ -58,12 +60,10 @@ class Outlook(Record):
 def judge(launch: Launch, environment: Environment, rules: RuleSet) -> Outlook:
     """Return what will become of a launch in an environment. Facts of the launch beat those of the environment."""
     launch = launch.replace(facts={**environment.facts(), **launch.facts})
-    question = _question(launch, environment, rules)
-    found = [finding for check in _CHECKS for finding in check(question)] if launch.command else []
-    found += [*_gaps(question)]
-    findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    findings = _findings(launch, environment, rules)
     changes = tuple(_changes(findings))
-    rendered = command.render(launch, changes, rules) if changes else None
+    is_enough = bool(changes) and not _still_fails(launch, changes, environment, rules)
+    rendered = command.render(launch, changes, rules) if is_enough else None
     return Outlook(
         severity=findings[0].severity if findings else UNKNOWN,
         launch=launch,
@@ -72,6 +72,23 @@ def judge(launch: Launch, environment: Environment, rules: RuleSet) -> Outlook:
         changes=changes,
         command=rendered[0] if rendered else None,
         command_text=rendered[1] if rendered else None,
+    )
+
+
+def _findings(launch: Launch, environment: Environment, rules: RuleSet) -> tuple[Finding, ...]:
+    question = _question(launch, environment, rules)
+    found = [finding for check in _CHECKS for finding in check(question)] if launch.command else []
+    found += [*_gaps(question)]
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def _still_fails(launch: Launch, changes: Sequence[Change], environment: Environment, rules: RuleSet) -> bool:
+    """Whether flags of the changed command would fail; what has to be repaired on the machine does not count."""
+    flags = {**launch.flags, **{change.flag: str(change.new) for change in changes if change.flag.startswith("--")}}
+    changed = launch.replace(flags=flags, facts={**launch.facts, **flags})
+    return any(
+        finding.severity in (FAILS, GARBAGE) and str(finding.flag).startswith("--") and finding.check not in _ON_MACHINE
+        for finding in _findings(changed, environment, rules)
     )
 
 

@@ -34,7 +34,8 @@ def _missing(question: Question) -> Iterator[Finding]:
         yield Finding("package", FAILS, what, why=why, label="missing-dependency")
     packages = environment.packages
     if packages and environment.missing == ():
-        shown = ", ".join(f"{name.replace('_', '-')} {packages[name]}" for name in sorted(packages))
+        names = {fact: several[0] for fact, several in question.known["packages"].items()}
+        shown = ", ".join(sorted(f"{names.get(fact, fact)} {version}" for fact, version in packages.items()))
         yield Finding("package", OK, f"Installed: {shown}", why=environment.python or "")
 
 
@@ -64,7 +65,7 @@ def _pins(question: Question) -> Iterator[Finding]:
         if installed is None or _same(wanted, installed):
             continue
         older = version_key(installed) < version_key(wanted)
-        shown = f"{name.replace('_', '-')} {installed}"
+        shown = f"{question.known['packages'][name][0]} {installed}"
         what = f"{shown} is {'older' if older else 'newer'} than the {wanted} that SGLang {version} asks for"
         why = "it may refuse to start" if older else "it was not made for it"
         yield Finding("package-versions", RISK, what, why=why, source=question.known["pins_source"],

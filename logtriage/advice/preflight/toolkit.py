@@ -74,9 +74,7 @@ def _nvcc(question: Question, who: str) -> Iterator[Finding]:
     prebuilt = bool(environment.packages and "flashinfer_jit_cache" in environment.packages)
     if not found or found[0].version is None:
         where = f"{found[0].found} leads to {found[0].path}, which is not there" if found else "there is no nvcc"
-        usable = [item for item in found if item.version is not None]
-        change = tuple(Change("CUDA_HOME", None, item.path.removesuffix("/bin/nvcc"), f"nvcc {item.version}", 0.7,
-                              item.found) for item in usable[:1])  # fmt: skip
+        change = _newer(found, "1")
         what = f"{who} builds kernels at the first start{built}, and {where}"
         if not prebuilt:
             yield Finding("nvcc", RISK, what, label=_LABEL, flag="CUDA_HOME", instead=change)
@@ -116,10 +114,12 @@ def _too_old(question: Question, nvcc: Compiler, who: str) -> Finding | None:
 
 
 def _newer(found: Sequence[Compiler] | None, since: str | None) -> tuple[Change, ...]:
-    """Another nvcc of this machine that is new enough."""
+    """Another nvcc of this machine that is new enough; not one whose toolkit is spread over the system's folders."""
     for item in found or ():
+        home = item.path.removesuffix("/bin/nvcc")
+        if home in (item.path, "/usr", "/usr/local"):
+            continue
         if since and item.version and version_key(item.version) >= version_key(since):
-            home = item.path.removesuffix("/bin/nvcc")
             return (Change("CUDA_HOME", None, home, f"nvcc {item.version}", 0.7, item.found),)
     return ()
 
