@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KERNELS = "servers/sglang/kernels.yaml"
 FLAGS = "servers/sglang/flags.yaml"
+PREFLIGHT = "servers/sglang/preflight.yaml"
 
 
 @pytest.fixture
@@ -45,6 +46,15 @@ def servers(rules: RuleSet) -> Servers:
         (KERNELS, "moe_names: ['moe'", "moe_names: ['moe('", "not a regular expression"),
         (FLAGS, "since: 0.5.12, added: [aiter, marlin]", "since: 0.5.13, added: [aiter, marlin]", "version '0.5.13'"),
         (FLAGS, "versions: '>=0.5.9'", "versions: 'since 0.5.9'", "not a range of versions"),
+        (
+            PREFLIGHT,
+            "values: [w8a8_fp8, modelopt_fp8]",
+            "values: [w8a8_fp9]",
+            "has no choice 'w8a8_fp9' in any version",
+        ),
+        (PREFLIGHT, "whole_numbers: [--port,", "whole_numbers: [--prot,", "no flag '--prot'"),
+        (PREFLIGHT, "103: '12.9'", "103: twelve", "not a release such as '12.8'"),
+        (PREFLIGHT, "mem_fraction_guess: 0.9", "mem_fraction_guess: 9", "less than 1"),
         (FLAGS, "equivalent:\n", "equivalent: []\nequivalents:\n", "Extra inputs are not permitted"),
     ],
 )

@@ -220,6 +220,7 @@ def test_no_command_and_no_machine_is_too_odd(flags: dict[str, str], machine: En
     )
     assert text.as_text(preflight.rows(data, verbose=True))
     assert all(item["what"] for item in data["findings"])
+    assert {item["label"] for item in data["findings"]} <= {None, *RULES.labels}
 
 
 def _question(launch: Launch, setting: Setting) -> Any:

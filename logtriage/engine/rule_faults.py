@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import regex
 
-from logtriage.engine import schema_knowledge
+from logtriage.engine import schema_knowledge, schema_preflight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +63,8 @@ def _knowledge_faults(source: RuleSource) -> Iterator[str]:
     }
     flags_at, kernels_at = source.knowledge["flags"], source.knowledge["kernels"]
     yield from schema_knowledge.cross_faults(source.flags, flags_at, source.kernels, kernels_at, blocks)
+    if source.preflight is not None:
+        yield from schema_preflight.cross_faults(source.preflight, source.knowledge["preflight"], source.flags)
 
 
 def _signature_faults(signature: Signature, source: RuleSource) -> Iterator[str]:

@@ -123,6 +123,7 @@ class RuleSource:
 
     def _read_preflight(self, document: Document) -> None:
         self.preflight = self._validate(document, PreflightFile) or self.preflight
+        self.knowledge["preflight"] = document
 
     def _read_smoke(self, document: Document) -> None:
         self._validate(document, PromptFile)  # read by the smoke test itself, no part of the compiled rules

@@ -223,14 +223,14 @@ def cross_faults(
     ids = {item.id for item in kernels.kernels}
     if len(ids) != len(kernels.kernels):
         yield kernels_at.fault(("kernels",), "a kernel id is used twice")
-    every = {name: _every_choice(flag) for name, flag in flags.flags.items()}
+    every = {name: every_choice(flag) for name, flag in flags.flags.items()}
     for index, value in enumerate(kernels.values):
-        yield from _unknown(kernels_at, ("values", index), value.flag, value.values, every)
+        yield from unknown(kernels_at, ("values", index), value.flag, value.values, every)
         if value.kernels and value.kernels not in ids:
             yield kernels_at.fault(("values", index, "kernels"), f"no kernel library {value.kernels!r}")
     formats = {None, "bf16", *kernels.formats.values()}
     for index, row in enumerate(kernels.matrix):
-        yield from _unknown(kernels_at, ("matrix", index), row.flag, (), every)
+        yield from unknown(kernels_at, ("matrix", index), row.flag, (), every)
         if row.kernels not in ids:
             yield kernels_at.fault(("matrix", index, "kernels"), f"no kernel library {row.kernels!r}")
         if row.format not in formats:
@@ -239,18 +239,18 @@ def cross_faults(
             for sm in set(cell.sm) - set(kernels.sms):
                 yield kernels_at.fault(("matrix", index, "cells", number, "sm"), f"SM {sm} is not in 'sms'")
     for index, ranking in enumerate(kernels.ranking):
-        yield from _unknown(kernels_at, ("ranking", index), ranking.flag, ranking.order, every)
+        yield from unknown(kernels_at, ("ranking", index), ranking.flag, ranking.order, every)
     for flag, other in kernels.same_as.items():
-        yield from _unknown(kernels_at, ("same_as", flag), flag, (), every)
-        yield from _unknown(kernels_at, ("same_as", flag), other, (), every)
+        yield from unknown(kernels_at, ("same_as", flag), flag, (), every)
+        yield from unknown(kernels_at, ("same_as", flag), other, (), every)
     for component, flag in kernels.components.items():
-        yield from _unknown(kernels_at, ("components", component), flag, (), every)
+        yield from unknown(kernels_at, ("components", component), flag, (), every)
     for index, auto in enumerate(flags.auto):
-        yield from _unknown(flags_at, ("auto", index), auto.flag, [auto.value] if auto.value else (), every)
+        yield from unknown(flags_at, ("auto", index), auto.flag, [auto.value] if auto.value else (), every)
         if auto.kernels and auto.kernels not in ids:
             yield flags_at.fault(("auto", index, "kernels"), f"no kernel library {auto.kernels!r}")
     for index, same in enumerate(flags.equivalent):
-        yield from _unknown(flags_at, ("equivalent", index), same.flag, same.values, every)
+        yield from unknown(flags_at, ("equivalent", index), same.flag, same.values, every)
     for name, entry in flags.flags.items():
         for since in [*entry.defaults, *(step.since for step in entry.history)]:
             if since not in flags.versions:
@@ -260,11 +260,15 @@ def cross_faults(
             yield f"{place}no kernel library {blocked!r} in servers/{kernels.server}/kernels.yaml"
 
 
-def _every_choice(flag: ServerFlag) -> set[str]:
+def every_choice(flag: ServerFlag) -> set[str]:
+    """Return the choices of a flag in any version."""
     return {*flag.choices, *(value for step in flag.history for value in step.added)}
 
 
-def _unknown(at: Document, place: tuple[str | int, ...], flag: str, values: Any, every: dict[str, set[str]]) -> Any:
+def unknown(
+    at: Document, place: tuple[str | int, ...], flag: str, values: Any, every: dict[str, set[str]]
+) -> Iterator[str]:
+    """Yield a fault where a flag is in no version, or has a value in none; `every` maps flags to all their choices."""
     if flag not in every:
         yield at.fault(place, f"no flag {flag!r} in flags.yaml")
         return

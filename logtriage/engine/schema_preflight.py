@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, Field
 
 from logtriage.engine.schema import Condition, KebabCase, Strict, Text
-from logtriage.engine.schema_knowledge import Versions  # noqa: TC001 - pydantic looks it up
+from logtriage.engine.schema_knowledge import Versions, every_choice, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from logtriage.engine.schema_knowledge import FlagFile
+    from logtriage.engine.yaml_source import Document
 
 
 def _release(text: str) -> str:
@@ -135,3 +141,17 @@ class PreflightFile(Strict):
     driver_source: Text
     limits: Limits
     mem_fraction_guess: float = Field(gt=0, lt=1)
+
+
+def cross_faults(known: PreflightFile, at: Document, flags: FlagFile) -> Iterator[str]:
+    """Yield flags and values that no version has."""
+    every = {name: every_choice(flag) for name, flag in flags.flags.items()}
+    for index, item in enumerate(known.quantizations):
+        yield from unknown(at, ("quantizations", index), "--quantization", [item.value], every)
+    for index, demand in enumerate(known.demands):
+        yield from unknown(at, ("demands", index), demand.flag, demand.values, every)
+    for index, module in enumerate(known.modules_for):
+        yield from unknown(at, ("modules_for", index), module.flag, module.values, every)
+    for key, names in (("whole_numbers", known.whole_numbers), ("json", known.json_), ("paths", known.paths)):
+        for index, name in enumerate(names):
+            yield from unknown(at, (key, index), name, (), every)
