@@ -6,17 +6,14 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from logtriage.records import Record
-from logtriage.runner import gpu_use
-from logtriage.runner.processes import described
+from logtriage.runner import gpu_use, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from logtriage.following import Clock
-    from logtriage.runner.processes import Family
+    from logtriage.runner.processes import Family, Process
 
 _LOOK = 0.1
 """Seconds between two looks at processes that are to end."""
@@ -62,31 +59,21 @@ def stop(
             if number == signal.SIGKILL and {process.pid for process in living} - before:
                 _send(number, group, living)  # it forked in between
         pids |= {process.pid for process in living}
-    left = [f"{described(process)} does not end" for process in living]
+    left = [f"{processes.described(process)} does not end" for process in living]
     return Stopped(tuple(sent), (*left, *_not_released(pids, limits, clock)))
 
 
-def _send(number: int, group: int, living: Iterable[psutil.Process]) -> None:
+def _send(number: int, group: int, living: Iterable[Process]) -> None:
     """Signal the group as a whole, and each process that has left it."""
-    reached: set[int] = set()
-    if group > 0:
-        for process in living:
-            try:
-                if os.getpgid(process.pid) == group:
-                    reached.add(process.pid)
-            except OSError:
-                continue
-        if reached:  # the group is only as long ours as one of ours is in it
-            try:
-                os.killpg(group, number)
-            except OSError:
-                reached.clear()
-    for process in living:
-        if process.pid not in reached:
-            try:
-                process.send_signal(number)  # checks that the id is still this process
-            except psutil.Error:
-                continue
+    inside = [one for one in living if one.group == group]
+    if inside:  # the group is only as long ours as one of ours is in it
+        try:
+            os.killpg(group, number)
+        except OSError:
+            inside = []
+    for one in living:
+        if one not in inside:
+            processes.send(number, one)
 
 
 def _not_released(pids: set[int], limits: Mapping[str, Any], clock: Clock) -> list[str]:

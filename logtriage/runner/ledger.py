@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 _WAIT = 30.0  # seconds for another runner's transaction
+_EVIDENCE = 200  # attempts that count at most: older ones say little about this machine
 _TABLES = """
 CREATE TABLE environments (key TEXT PRIMARY KEY, identity TEXT NOT NULL);
 CREATE TABLE runs (
@@ -177,8 +178,11 @@ class Ledger:
         return self.attempts("ended IS NULL")
 
     def evidence(self) -> Iterator[Attempt]:
-        """Yield what finished attempts tell, the oldest first; an entry that cannot be read is left out."""
-        for row in self.attempts("entry IS NOT NULL"):
+        """Yield what the last finished attempts tell, the oldest first; an entry that cannot be read is left out."""
+        query = (
+            "SELECT entry FROM attempts WHERE entry IS NOT NULL ORDER BY started DESC, run DESC, number DESC LIMIT ?"
+        )
+        for row in reversed(self._db.execute(query, (_EVIDENCE,)).fetchall()):
             try:
                 yield attempt_of(json.loads(row["entry"])["evidence"])
             except (ValueError, KeyError, TypeError):

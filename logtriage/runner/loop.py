@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from logtriage.errors import InputError
@@ -248,17 +249,7 @@ class Loop:
 
 def shown(command: Sequence[str], redactor: Redactor) -> str:
     """Return a command as one text for a shell, with a variable for each secret."""
-    import shlex
-
-    text = command[0] if len(command) == 1 else shlex.join(redactor.argv(command)[0])
-    return redact_shell(text.replace("'$", '"$').replace("\n", " "), redactor) if len(command) == 1 else _open(text)
-
-
-def _open(text: str) -> str:
-    """Let a shell see the variables that stand for secrets: `'$API_KEY'` becomes `"$API_KEY"`."""
-    import re
-
-    return re.sub(r"'(\$[A-Z_][A-Z0-9_]*)'", r'"\1"', text)
+    return redact_shell(command[0] if len(command) == 1 else shlex.join(command), redactor)
 
 
 class _Noting(results.Observer):

@@ -27,13 +27,13 @@ def settle(book: ledger.Ledger, resumed: str | None, rules: RuleSet, clock: Cloc
     for run in book.runs():
         if run["ended"] is not None or _lives(run):
             continue
-        for row in book.attempts("run = ? AND pid IS NOT NULL", (run["id"],)):
+        for row in book.attempts("run = ?", (run["id"],)):  # one without an id may have been launched all the same
             family = Family(row["pid"], row["birth"], row["id"])
             living = family.alive(thorough=True)
             names = "; ".join(described(process) for process in living)
             if living and run["id"] == resumed:
                 observer.note(f"what {row['id']} left behind is ended: {names}")
-                stopped = cleanup.stop(family, row["pid"], rules.server["runner"]["stop"], clock)
+                stopped = cleanup.stop(family, row["pid"] or 0, rules.server["runner"]["stop"], clock)
                 if stopped.left:
                     raise InputError(f"what {row['id']} left behind does not end: {'; '.join(stopped.left)}")
             elif living:
@@ -43,8 +43,6 @@ def settle(book: ledger.Ledger, resumed: str | None, rules: RuleSet, clock: Cloc
             if row["ended"] is None:
                 observer.note(f"{row['id']} never came to an end (its runner was killed); its log is {row['log']}")
                 book.update(row["id"], ended=ledger.now(), ending="runner-killed", label="incomplete")
-        for row in book.attempts("run = ? AND pid IS NULL AND ended IS NULL", (run["id"],)):
-            book.update(row["id"], ended=ledger.now(), ending="runner-killed", label="incomplete")
         if run["id"] != resumed and not _left(book, run["id"]):
             book.end_run(run["id"], "killed", "its runner was killed")
 
@@ -76,5 +74,5 @@ def _lives(run: dict[str, Any]) -> bool:
 
 
 def _left(book: ledger.Ledger, run: str) -> bool:
-    rows = book.attempts("run = ? AND pid IS NOT NULL", (run,))
+    rows = book.attempts("run = ?", (run,))
     return any(Family(row["pid"], row["birth"], row["id"]).alive(thorough=True) for row in rows)

@@ -49,6 +49,10 @@ class Session:
         resume: bool = False,
         probes: Probes | None = None,
     ) -> None:
+        if not os.path.exists("/proc/self/stat"):
+            raise InputError(
+                "`logtriage run` needs Linux (/proc): elsewhere the processes of a server cannot be told apart"
+            )
         self.secrets = rules.secrets
         self.plan, self._rules, self._observer, self._asked, self._clock = plan, rules, observer, asked, clock
         self.book = ledger.Ledger(plan.ledger or ledger.default_path(), observer.note)
