@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    import psutil
-
     from logtriage.engine.ruleset import RuleSet
     from logtriage.runner.loop import Outcome
     from logtriage.runner.results import Order, Result
@@ -86,7 +84,7 @@ def labels(entries: Any) -> list[str]:
     return [entry["report"]["verdict"]["label"] for entry in entries]
 
 
-def marked(run: str) -> list[psutil.Process]:
+def marked(run: str) -> list[processes.Process]:
     """The living processes of a run, by the marker that they carry."""
     return [one for marker, found in processes.marked().items() if marker.startswith(f"{run}:") for one in found]
 

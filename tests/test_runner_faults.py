@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from logtriage.runner import ledger
+from logtriage.runner import ledger, processes
 from tests import running
 from tests.running import Told, command, free_port, labels, ran
 
@@ -64,7 +64,7 @@ def test_a_grandchild_that_left_the_group_is_ended(
     one = running.session(tmp_path, rules, command(free_port()), Told(), then="detach")
     outcome = one.execute()
     before = running.marked(one.run)
-    assert any("stray" in process.cmdline() for process in before)
+    assert any("stray" in processes.described(process) for process in before)
     assert outcome.attempt is not None
     assert outcome.attempt.stop().left == ()
     one.close()
