@@ -121,7 +121,11 @@ def judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,
-        ask=lambda: classifying.guess(evidence, started, options) if "classifier" in options.deciders else None,
+        ask=lambda: (
+            classifying.guess(_of_first_node(evidence, found), started, options)
+            if "classifier" in options.deciders
+            else None
+        ),
     )
     root = ladder.root_cause(found, decided, lines, events, started, rules)
     root = root and _placed(root, started, events[lines[root.line].event].rank)
@@ -138,6 +142,18 @@ def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:
     if place is not None:
         return root.replace(node=place[0], local_rank=place[1])
     return root.replace(node=identity.number(started, "node_rank"))
+
+
+def _of_first_node(evidence: incident.Evidence, found: Incident) -> incident.Evidence:
+    """The evidence of the node that shows the first trouble, if there are several: the others show its echo."""
+    if evidence.clocks is None or not found.troubles:
+        return evidence
+    lines, file = evidence.lines, evidence.lines[found.troubles[0]].file
+    return evidence.replace(
+        own_events=[number for number in evidence.own_events if lines[evidence.events[number].first].file == file],
+        matches=[match for match in evidence.matches if lines[match.line].file == file],
+        marks=[mark for mark in evidence.marks if lines[mark.line].file == file],
+    )
 
 
 def _of(items: Sequence[_Item], launches: Sequence[int], launch_of: Callable[[_Item], int]) -> list[_Item]:

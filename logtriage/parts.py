@@ -39,12 +39,14 @@ def of(reading: Reading, chosen: Mapping[tuple[int, str], int], options: Options
             ranks[reading.lines[event.first].file].add(event.rank)
     names = [reading.files[file].name for file in reading.logs]
     codes = {reading.logs[log_named(name, names)]: code for name, code in options.exit_codes.items()}
+    started = {file: [reading.launches[number] for number in launches[file]] for file in reading.logs}
+    spreads = [identity.layout(item) for items in started.values() for item in items]
+    common = next((spread for spread in spreads if (spread.nodes or 1) > 1), identity.Layout())
     parts = []
-    for file in reading.logs:
-        started = [reading.launches[number] for number in launches[file]]
-        own = next((item for item in started if identity.layout(item).nodes), started[0] if started else nothing({}))
+    for file, items in started.items():
+        own = next((item for item in items if identity.layout(item).nodes), items[0] if items else nothing({}))
         spread = identity.layout(own)
-        node = identity.node_of(own, sorted(ranks[file]), spread)
+        node = identity.node_of(own, sorted(ranks[file]), spread if spread.nodes else common)
         parts.append(Part(file, tuple(launches[file]), own, spread, node, codes.get(file)))
     return _numbered(parts, names)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from logtriage.reading import Log
     from logtriage.records import Attempt, Verdict
 
+_FOR_ALL = ("each node has a command of its own: change it on all of them",)
+
 __all__ = [
     "Options", "Reading", "Seen", "analyze", "attempt", "load_rules", "near_misses", "read", "report_on",
     "report_on_growing", "searches",
@@ -74,7 +76,13 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         secrets=tuple(rules.secrets),
         marks=judged.marks,
         nodes=judged.nodes,
-        notes=(*reading.notes, *notes, *answered, *_draft_note(reading, judged)),
+        notes=(
+            *reading.notes,
+            *notes,
+            *answered,
+            *_draft_note(reading, judged),
+            *(_FOR_ALL if judged.nodes and advice.changes else ()),
+        ),  # fmt: skip
         fingerprint=_fingerprint(reading, judged),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logtriage.engine import clock, identity, launch, matching, prefilter
 from logtriage.errors import InputError, NoLogError
@@ -148,15 +148,15 @@ class _Opened(NamedTuple):
 
 def _opened(log: Log, rules: RuleSet, notes: list[str]) -> Iterator[_Opened]:
     """Open a log, or one after the other those that a folder, a pattern or an archive holds."""
-    kind = inputs.kind_of(os.fspath(log)) if isinstance(log, str | os.PathLike) else ""
+    path, member = inputs.member_of(os.fspath(log)) if isinstance(log, str | os.PathLike) else ("", "")
+    kind = inputs.kind_of(path) if path else ""
     if not kind:
         yield _Opened(open_source(log, rules.wrappers))
         return
     from logtriage.intake import gathered  # most logs are files
 
-    path = os.fspath(cast("str", log))
     passed = gathered.Passed(path)
-    for found in gathered.logs_in(path, kind, passed):
+    for found in gathered.logs_in(path, kind, passed, member):
         yield _Opened(Source(found.name, found.open(), rules.wrappers), found.is_kernel, passed)
     passed.check()
     notes += passed.notes()

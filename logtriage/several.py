@@ -46,7 +46,7 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
     first = groups[0]
     notes += _on_launches(groups, reading)
     judged = first.judged
-    if len(first.parts) < 2:
+    if len(first.parts) < 2 or _is_one_node(first.parts):
         return judged, notes
     told = telling.nodes(first.parts, first.skews, reading, rules, options)
     nodes, silent = silence.describe(told, telling.failure(judged, reading))
@@ -109,12 +109,17 @@ def _owners(reading: Reading, logs: Sequence[Part]) -> dict[int, int | None]:
 def _skews(
     logs: Sequence[Part], launches: Sequence[int], reading: Reading, rules: RuleSet
 ) -> dict[int, skew.Skew]:  # fmt: skip
-    if len(logs) == 1:
-        return {logs[0].file: skew.Skew(0.0, 0.0)}
+    if len(logs) == 1 or _is_one_node(logs):
+        return {part.file: skew.Skew(0.0, 0.0) for part in logs}
     times = skew.shown_together(reading.lines, reading.clock.events, reading.hits, rules.log["together"], launches)
     found = skew.estimate(times)
     certain = {part.file for part in logs if (part.spread.nodes or 1) > 1}
     return {file: item for file, item in found.items() if file in certain or _is_plausible(item.ahead)}
+
+
+def _is_one_node(logs: Sequence[Part]) -> bool:
+    """Whether the logs are pieces of one (rotated, or standard error apart): the launch has one node."""
+    return any(part.spread.nodes == 1 for part in logs)
 
 
 def _is_plausible(ahead: float) -> bool:

@@ -28,7 +28,11 @@ _NAMED = 6  # clocks named in a note
 def nodes(
     logs: Sequence[Part], skews: Mapping[int, skew.Skew], reading: Reading, rules: RuleSet, options: Options
 ) -> list[silence.Told]:
-    """Return what each node's log alone tells. A log that shows neither a launch nor its node's number is left out."""
+    """Return what each node's log alone tells.
+
+    A log that shows neither a launch nor its node's number is left out, and so is one without a number (the other half
+    of a node's output, say) where the others have one.
+    """
     lines = reading.lines
     counted = {number for part in logs for number in part.launches}
     times: dict[int, list[float]] = defaultdict(list)
@@ -40,12 +44,13 @@ def nodes(
         own = ranks[lines[mark.line].file]
         own[mark.rank] = silence.further(own.get(mark.rank), mark.stage)
     with_text = {line.file for line in lines if line.text.strip()}
+    are_numbered = any(part.node is not None for part in logs)
     found = []
     for part in logs:
         alone = judging.judge_launches(reading, rules, options.replace(exit_code=None), None, part.launches)
         is_empty = part.file not in with_text
         verdict = alone.verdict
-        if verdict.outcome == "unknown" and part.node is None and not is_empty:
+        if (verdict.outcome == "unknown" or are_numbered) and part.node is None and not is_empty:
             continue
         ahead = skews[part.file].ahead if part.file in skews else None
         end = max(times[part.file], default=None)

@@ -328,3 +328,12 @@ def test_options_of_one_node(run: Any, tmp_path: Path) -> None:
     ):
         done = run(*logs, *words)
         assert (done.returncode, message in done.stderr) == (2, True), (words, done.stderr)
+
+
+def test_one_member(run: Any, tmp_path: Path) -> None:
+    """A place that a report names in an archive can be given as it stands there."""
+    tar(tmp_path / "x.tar", LOGS)
+    data = json.loads(run("analyze", "x.tar!node11.log", "--format", "json").stdout)
+    assert (data["verdict"]["label"], data["source"]["files"]) == ("oom-weight-load", ["x.tar!node11.log"])
+    assert "gpu-oom-loading-weights" in run("explain", "x.tar!node11.log:29").stdout
+    assert "holds no log 'node3.log'" in run("analyze", "x.tar!node3.log").stderr

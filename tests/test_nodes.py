@@ -298,3 +298,39 @@ def test_the_report_on_the_screen(run: Any, tmp_path: Path) -> None:
     assert "node 9 " not in done.stdout
     data = json.loads(run("analyze", "node11.log", "--format", "json").stdout)
     assert (data["nodes"], data["root_cause"]["node"], data["root_cause"]["local_rank"]) == ([], 11, 3)
+
+
+def test_pieces_of_one_log(rules: RuleSet, tmp_path: Path) -> None:
+    """A log that was rotated, or errors that stand apart, are no node of their own, and nobody is silent."""
+    log = Log(Launch(1), 0).start()
+    before, after = Log(Launch(1), 0), Log(Launch(1), 0)
+    before.rows = log.rows
+    serving = '  File "/a/sglang/srt/managers/scheduler.py", line 9, in event_loop_overlap'
+    after.say(4000, "still serving", 0).crash(4001, 0, serving, nodes.OOM.format(gpu=0)).end(4002)
+    report = judge(rules, tmp_path, {"run.log.1": before, "run.log": after})
+    assert (report["verdict"]["label"], root(report)[0], report["nodes"]) == ("oom-runtime", "run.log", [])
+    zero, one = two()
+    zero.start("weight-load")
+    one.start("weight-load").crash(48, 9, nodes.LOADING, nodes.OOM.format(gpu=1))
+    errors = Log(Launch(2), 0)
+    errors.rows = ["some library says something", "and something else"]
+    report = judge(rules, tmp_path, {"out0.log": zero, "out1.log": one, "err0.log": errors})
+    assert (report["verdict"]["label"], [node["node"] for node in report["nodes"]]) == ("oom-weight-load", [0, 1])
+    assert silent(report) == []
+
+
+def test_a_log_without_its_beginning(rules: RuleSet, tmp_path: Path) -> None:
+    """A node whose log lacks the arguments is known by its ranks, with the layout that another log tells."""
+    zero, one = two()
+    zero.start("weight-load")
+    one.start("weight-load").crash(48, 9, nodes.LOADING, nodes.OOM.format(gpu=1))
+    one.rows = one.rows[3:]
+    report = judge(rules, tmp_path, {"x.log": zero, "y.log": one})
+    assert root(report) == ("y.log", nodes.OOM.format(gpu=1), 1)
+
+
+def test_a_change_concerns_every_node(rules: RuleSet, tmp_path: Path) -> None:
+    """Where a flag is to change, a note says that each node has its own command."""
+    report = judge(rules, tmp_path, nodes.incident())
+    assert report["advice"]["changes"]
+    assert note(report, "each node has a command of its own")

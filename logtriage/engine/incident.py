@@ -6,7 +6,7 @@ trouble that no rule knows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logtriage.engine import order
 from logtriage.engine.clock import is_later
@@ -67,7 +67,10 @@ def build(evidence: Evidence) -> Incident:
 def _without_effects(decisive: list[Match], explained: list[Explained], evidence: Evidence) -> list[Match]:
     """Move what is an effect of another decisive match to `explained`; return the others."""
     effects: list[Explained] = []
-    causes = _take(decisive, effects, lambda m: _effect_of(m, decisive, evidence))
+    of_rule: dict[str, list[Match]] = {}
+    for rule in {match.rule["id"]: match.rule for match in decisive}.values():
+        of_rule[rule["id"]] = [cause for cause in decisive if _may_cause(cause, rule)]
+    causes = _take(decisive, effects, lambda m: _effect_of(m, of_rule[m.rule["id"]], evidence))
     if evidence.clocks is not None and not causes and (first := order.choose(decisive, evidence)) is not None:
         causes = [first]  # on two nodes at once, so that each could be the effect of the other
         effects = [item for item in effects if item.match is not first]
@@ -106,8 +109,8 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
         return ""
-    for mark in evidence.marks:
-        if mark.time is None or event.time is None or (mark.launch, mark.rank) != (event.launch, event.rank):
+    for mark in lives.marks_of(event):
+        if mark.time is None or event.time is None:
             continue
         later = mark.line > match.line and mark.time > event.time
         if later and event.stage is not None and is_later(mark.stage, event.stage):
@@ -115,16 +118,17 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     return ""
 
 
+def _may_cause(cause: Match, rule: dict[str, Any]) -> bool:
+    names = rule.get("explained_by", ())
+    named = "any" in names or cause.label in names or cause.rule["id"] in names
+    return named and cause.rule["id"] != rule["id"]
+
+
 def _effect_of(match: Match, causes: Iterable[Match], evidence: Evidence) -> str:
-    """Return why a match with `explained_by` is an effect of one of `causes`, or nothing."""
-    names = match.rule.get("explained_by", ())
+    """Return why a match is an effect of one of the `causes` that its rule names, or nothing."""
     for cause in causes:
-        if cause is match or cause.rule["id"] == match.rule["id"]:
-            continue
-        if "any" in names or cause.label in names or cause.rule["id"] in names:
-            same_event = cause.event == match.event
-            if same_event or not order.is_later(cause, match, evidence):
-                return f"it follows from {cause.label}"
+        if cause is not match and (cause.event == match.event or not order.is_later(cause, match, evidence)):
+            return f"it follows from {cause.label}"
     return ""
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from logtriage.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from logtriage.engine.clock import Mark
     from logtriage.engine.evidence import Evidence
-    from logtriage.records import Match
+    from logtriage.records import Event, Match
 
 
 class Life(Record):
@@ -42,12 +43,19 @@ class Lives:
                 ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
                 life = life.replace(ready=ready, served=mark.line)
             self._lives[launch] = life
+        self._marks: dict[tuple[int, str], list[Mark]] = defaultdict(list)
+        for passed in evidence.marks:
+            self._marks[passed.launch, passed.rank].append(passed)
         self._stops = [life.stop for life in self._lives.values() if life.stop >= 0]
         self._share(evidence)
 
     def of(self, event: int) -> Life:
         """Return what is known of the launch that an event belongs to."""
         return self._lives.get(self._events[event].launch, Life())
+
+    def marks_of(self, event: Event) -> Sequence[Mark]:
+        """Return the stages that the rank of an event passed in its launch."""
+        return self._marks.get((event.launch, event.rank), ())
 
     def after_stop(self, match: Match) -> str:
         """Return the reason if a match only follows from an ordered stop, or nothing."""

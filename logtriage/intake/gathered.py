@@ -67,8 +67,10 @@ class Passed:
         return ", ".join(self._names) + more
 
 
-def logs_in(path: str, kind: str, passed: Passed) -> Iterator[Found]:
+def logs_in(path: str, kind: str, passed: Passed, member: str = "") -> Iterator[Found]:
     """Yield the logs of a folder, a pattern or an archive, in order; each must be read before the next is asked for.
+
+    Of an archive only `member`, if one is named.
 
     Raises InputError for what cannot be read, or holds more than a launch has.
     """
@@ -79,10 +81,14 @@ def logs_in(path: str, kind: str, passed: Passed) -> Iterator[Found]:
     else:
         found = _files(path, kind, passed)
     for item in found:
+        if member and item.name != f"{path}!{member}":
+            continue
         passed.logs += 1
         if passed.logs > MAX_LOGS:
             raise InputError(f"{path}: holds more than {MAX_LOGS:,} logs; name those of one launch")
         yield item
+    if member and not passed.logs:
+        raise InputError(f"{path}: holds no log {member!r}")
 
 
 def why_no_log(name: str) -> str:

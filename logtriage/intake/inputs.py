@@ -35,6 +35,14 @@ def kind_of(path: str) -> str:
     return "tar" if head[257:262] == b"ustar" else ""
 
 
+def member_of(path: str) -> tuple[str, str]:
+    """Return the archive and the member of ``logs.tar!node3.log``, or the path and nothing."""
+    archive, sign, member = path.partition("!")
+    if sign and not os.path.exists(path) and kind_of(archive) in ("tar", "zip"):
+        return archive, member
+    return path, ""
+
+
 def _unpacked(head: bytes, path: str) -> bytes:
     """The beginning of a compressed file's text; nothing where it cannot be unpacked (reading it will say why)."""
     from logtriage.intake import compression
