@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
@@ -243,3 +244,11 @@ def test_detail_is_only_in_what_shows_it(run: Any) -> None:
     """JSON has the log around the cause and the stages with --verbose only, so that a plain report stays small."""
     assert "excerpt" not in json.loads(run("analyze", str(FAILED), "--format", "json").stdout)
     assert json.loads(run("analyze", str(FAILED), "--format", "json", "--verbose").stdout)["timeline"]["rows"]
+
+
+def test_the_readme_shows_the_reports_as_they_are() -> None:
+    """The reports in the README are what the command prints now: `python tools/readme_reports.py` writes them."""
+    tool = runpy.run_path(str(ROOT / "tools/readme_reports.py"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "ValueError: TRTLLM MHA backend" in text
+    assert tool["filled"](text) == text

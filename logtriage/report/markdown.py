@@ -42,7 +42,7 @@ def _code(value: object) -> Markup:
 
 def _block(value: object) -> Markup:
     """Lines as they are, in an element that ends where we end it and holds nothing but text."""
-    text = html.escape(str(value))
+    text = html.escape(str(value), quote=False)
     return Markup(f"<pre><code>{plain.in_markup(text)}</code></pre>")  # noqa: S704 - escaped just now
 
 
