@@ -82,7 +82,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
             *answered,
             *_draft_note(reading, judged),
             *(_FOR_ALL if judged.nodes and advice.changes else ()),
-        ),  # fmt: skip
+        ),
         fingerprint=_fingerprint(reading, judged),
     )
 
