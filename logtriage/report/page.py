@@ -23,6 +23,7 @@ _ROLES = {
     "outcome": "says how it went",
 }  # fmt: skip
 _MAX_TEXT = 700  # letters shown of a line
+_MAX_UNCLEAR = 50
 _MAX_ROWS = 24  # ranks shown over time
 _LEAST = 0.05  # of the width, for each stage
 
@@ -42,6 +43,7 @@ def of(data: dict[str, Any], number: int) -> dict[str, Any]:
         "notes": view.notes(data),
         "ruled_out": view.ruled_out(data),
         "others": view.others(data),
+        "unclear": data["unexplained"][:_MAX_UNCLEAR],
         "changes": [(item, *view.change(item, data["advice"]["summary"])) for item in data["advice"]["changes"]],
         "is_second": data["advice"]["action"] in view.SECOND,
         "chain": chain,
