@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -129,3 +130,41 @@ def incident(*, stamps: bool = True) -> dict[str, Log]:
             log.start("weight-load").crash(50 + node % 4, rank, GLOO.format(node=11)).end(55)
         logs[f"node{node}.log"] = log
     return logs
+
+
+def drawn(seed: int) -> tuple[dict[str, Log], int, int, str]:
+    """Nodes whose number, clocks, cause and echoes depend on a seed; with the node, rank and label of the cause."""
+    draw = random.Random(seed)  # noqa: S311 - no secret depends on it
+    launch = Launch(draw.choice([2, 3, 4, 8]), gpus=draw.choice([1, 4, 8]))
+    stage, at, rows, label = draw.choice(CAUSES)
+    cause = draw.randrange(launch.nodes)
+    rank = draw.choice(launch.ranks(cause))
+    logs = {}
+    for node in range(launch.nodes):
+        ahead = draw.choice([0, 0, draw.randint(-40, 40), 3600]) + draw.choice([0, 0, 1, 2, -1])
+        log = Log(launch, node, ahead).start(stage)
+        first = launch.ranks(node)[0]
+        echo = draw.choice(["gloo", "nccl", "time-out", "none"])
+        if node == cause:
+            log.crash(at, rank, *rows).end(at + 1)
+        elif echo == "gloo":
+            log.crash(at + draw.choice([-1, 0, 1, 3]), first, GLOO.format(node=cause)).end(at + 5)
+        elif echo == "nccl":
+            for other in launch.ranks(node):
+                log.crash(at + draw.choice([-1, 0, 1, 3]), other, LOST)
+            log.end(at + 5)
+        elif echo == "time-out":
+            log.say(at + 600, "still waiting", first)
+            log.rows.append(WATCHDOG.format(rank=first))
+            log.end(at + 603)
+        logs[f"node{node}.log"] = log
+    return logs, cause, rank, label
+
+
+CRASH = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+CAUSES = [
+    ("init", 15, ["ModuleNotFoundError: No module named 'flashinfer'"], "missing-dependency"),
+    ("weight-load", 48, [LOADING, OOM.format(gpu=0)], "oom-weight-load"),
+    ("cuda-graph", 100, [CRASH], "kernel-crash"),
+    ("serving", 200, [CRASH], "kernel-crash"),
+]

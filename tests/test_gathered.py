@@ -139,6 +139,18 @@ def test_links_devices_and_names_that_lead_out(rules: RuleSet, tmp_path: Path) -
     assert "../up.log (its name leads out of the archive) and 3 more" in told
 
 
+def test_names_of_members_control_nothing(run: Any, tmp_path: Path) -> None:
+    """A name with escape sequences, line feeds or a workflow command in it is shown harmlessly, read or passed over."""
+    odd = "a\x1b[31m\n::error::b\u202e"
+    tar(tmp_path / "x.tar", {f"{odd}.log": LOGS["node11.log"], f"{odd}.json": b"{}", f"../{odd}": b"x"})
+    for form in ("text", "github", "markdown", "junit", "json"):
+        done = run("analyze", "x.tar", "--format", form)
+        assert done.returncode == 1
+        shown = done.stdout
+        assert not [sign for sign in ("\x1b", "\u202e", "\n::error::b") if sign in shown], form
+        assert "passed over" in shown
+
+
 def test_links_in_a_zip(rules: RuleSet, tmp_path: Path) -> None:
     """A link, and what needs a password, is passed over in a zip archive too."""
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:

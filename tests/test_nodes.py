@@ -101,6 +101,19 @@ def test_the_order_of_the_logs_changes_nothing(
     assert expected["root_cause"]["node"] == 11
 
 
+def test_launches_drawn_by_lot(rules: RuleSet, tmp_path: Path) -> None:
+    """Whatever the number of nodes, their clocks, the cause and its echoes: the rank that failed is found."""
+    labels = set()
+    for seed in range(40):
+        logs, node, rank, label = nodes.drawn(seed)
+        (tmp_path / str(seed)).mkdir()
+        report = judge(rules, tmp_path / str(seed), logs)
+        found = report["root_cause"] or {"node": None, "rank": None}
+        assert (report["verdict"]["label"], found["node"], found["rank"]) == (label, node, f"TP{rank}"), seed
+        labels.add(label)
+    assert len(labels) == 3
+
+
 def two(**ahead: float) -> tuple[Log, Log]:
     launch = Launch(2)
     return Log(launch, 0, ahead.get("zero", 0.0)), Log(launch, 1, ahead.get("one", 0.0))
