@@ -173,14 +173,14 @@ def test_interrupt_stops_the_child_and_tells_what_was_tried(state: dict[str, str
 def test_killed_runner_then_resume(state: dict[str, str], port: int, tmp_path: Path) -> None:
     """SIGKILL of the runner leaves a server behind: the next run names it, --resume ends it and goes on."""
     words = server(port, tmp_path)
-    process = started(["--", *words], state | {"FAKE_DO": "hang:weight-load"})
+    process = started(["--once", "--", *words], state | {"FAKE_DO": "hang:weight-load"})
     wait_for(lambda: mine(tmp_path))
     time.sleep(0.5)
     process.kill()
     process.communicate()
     left = mine(tmp_path)
     assert left
-    code, result, err = ran(["--resume", "--once"], state)
+    code, result, err = ran(["--resume"], state)
     assert code == 0, err
     assert str(left[0].pid) in err
     assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in left)
@@ -319,3 +319,12 @@ def test_failed_launch_that_lingers_is_stopped(state: dict[str, str], port: int,
     assert result["attempts"][0]["ending"] == "failed"
     assert result["attempts"][0]["stopped"]["signals"] == ["SIGTERM"]
     assert not mine(tmp_path)
+
+
+def test_program_that_is_not_there(state: dict[str, str], run: Any) -> None:
+    """One message, exit code 2, and nothing that counts as unfinished."""
+    done = run("run", "--", "/no/such/python3", "-m", "sglang.launch_server", "--model-path", "m", env=state)
+    assert done.returncode == 2
+    assert "/no/such/python3: cannot be started" in done.stderr
+    again = run("run", "--", "/no/such/python3", "-m", "sglang.launch_server", "--model-path", "m", env=state)
+    assert "never came to an end" not in again.stderr

@@ -251,7 +251,9 @@ class Attempt:
         if (text := self._disk_is_full()) is not None:  # and what it died of could not be written
             return self._over(results.DISK_FULL, f"{text}; it ended with exit code {code}", label="host-resources")
         report = self._follower.report(self._options.replace(exit_code=code))
-        return self._result(results.EXITED, f"it ended with exit code {code}", report, stopped=self.stop())
+        stopped = self.stop()
+        left = ", and left processes behind, which were ended" if stopped.signals else ""
+        return self._result(results.EXITED, f"it ended with exit code {code}{left}", report, stopped=stopped)
 
     def _refused(self, holder: Any) -> Result:
         """The port is held already: nothing is launched."""

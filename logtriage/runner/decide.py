@@ -50,7 +50,6 @@ class Stop(Record):
 _ENDS = {
     results.PORT_TAKEN: "something else holds its port",
     results.DISK_FULL: "the disk is full",
-    results.LATE: "its time was over",
 }
 
 

@@ -34,7 +34,7 @@ class Child:
 
 
 def start(command: Sequence[str], log: str, marker: str, *, head: str = "") -> Child:
-    """Start a command with its output in the file `log`, which begins with the line `head`.
+    """Start a command with its output in the file `log`, which is written anew and begins with the line `head`.
 
     A single word with blanks is text for a shell; variables may be set in front (`A=b python3 …`). Raises InputError
     if there is no such program, or the log cannot be written.
@@ -43,7 +43,7 @@ def start(command: Sequence[str], log: str, marker: str, *, head: str = "") -> C
     if not words:
         raise InputError("no command to run: give it after `--`, as in `logtriage run -- python3 -m sglang.…`")
     try:
-        number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         os.write(number, f"{head}\n".encode() if head else b"")
     except OSError as error:
         raise InputError(f"{log}: the log cannot be written: {error.strerror or error}") from error

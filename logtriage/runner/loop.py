@@ -88,6 +88,8 @@ class Loop:
         """Run to the end. A server that works is left running, and belongs to the caller. Raises InputError."""
         step: Next | Stop | Retry = Next(tuple(command), "as given")
         while not isinstance(step, Stop):
+            if (limit := self._limit()) is not None:
+                return self._outcome("stopped", limit)
             if isinstance(step, Retry):
                 self._setup.observer.note(f"{step.because}: the same is tried again in {step.seconds:g} s")
                 if not self._wait(step.seconds):
@@ -96,8 +98,6 @@ class Loop:
             elif (found := self._sparing(step)) is not None:
                 step = found
                 continue
-            if (limit := self._limit()) is not None:
-                return self._outcome("stopped", limit)
             attempt, result = self._launch(step)
             if result.ending == results.INTERRUPTED:
                 return self._outcome("interrupted", result.because)
@@ -161,7 +161,12 @@ class Loop:
             setup.clock, observer=_Noting(setup, order), asked_to_stop=setup.asked_to_stop,
             in_a_hurry=setup.in_a_hurry, grace=plan.grace, deadline=min(deadline, default=None),
         )  # fmt: skip
-        result = attempt.judge()
+        try:
+            result = attempt.judge()
+        except BaseException:  # whatever it is: no server is left without somebody who watches it
+            attempt.stop()
+            setup.book.update(order.marker, ended=ledger.now(), ending="broken-off")
+            raise
         self._keep(result, started)
         return attempt, result
 
@@ -210,7 +215,7 @@ class Loop:
     def _order(self, step: Next) -> results.Order:
         setup = self._setup
         marker = f"{setup.run}:{self._number}"
-        log = os.path.join(setup.logs, f"attempt-{self._number}.log")
+        log = _unused(setup.logs, f"attempt-{self._number}")
         if os.path.exists(log):  # another run keeps its logs here: what is appended to one would be judged with it
             log = os.path.join(setup.logs, f"attempt-{self._number}-{setup.run}.log")
         address = results.address_of(step.command, setup.rules)
@@ -245,6 +250,12 @@ class Loop:
 
     def _outcome(self, state: str, because: str, **more: Any) -> Outcome:
         return Outcome(state, because, tuple(self._entries), tuple(self._known), **more)
+
+
+def _unused(folder: str, stem: str) -> str:
+    """A name for a log that no file has: logs of earlier runs are kept."""
+    names = (os.path.join(folder, f"{stem}{end}.log") for end in ("", *(f"-{more}" for more in range(2, 10_000))))
+    return next(name for name in names if not os.path.exists(name))
 
 
 def shown(command: Sequence[str], redactor: Redactor) -> str:

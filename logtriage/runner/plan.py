@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -84,3 +85,12 @@ def load(path: str | None, given: Mapping[str, Any]) -> Plan:
         faults = [f"{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()]
         known = ", ".join(Plan.model_fields)
         raise InputError(f"{path or 'the command line'}: {'; '.join(faults)} (known keys: {known})") from error
+
+
+def continued(kept: str, now: Plan) -> Plan:
+    """Return the plan of a run that is resumed: as it was (JSON), with what is given now in its place."""
+    try:
+        before = json.loads(kept)
+        return Plan.model_validate({**before, **now.model_dump(exclude_unset=True)})
+    except (ValueError, TypeError):  # of another version
+        return now

@@ -14,6 +14,7 @@ from logtriage.records import Record
 from logtriage.redact import Redactor
 from logtriage.runner import environment, ledger, loop, orphans, processes, recording, results
 from logtriage.runner.lock import PortLock
+from logtriage.runner.plan import continued
 from logtriage.runner.probes import Probes, system_probes
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Session:
         self.book = ledger.Ledger(plan.ledger or ledger.default_path(), observer.note)
         self.command = tuple(plan.command)
         self.run, again = self._id_and_command(resume)
+        plan = self.plan
         self.command = again or self.command
         loop.refuse_redirection(self.command, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
@@ -77,11 +79,17 @@ class Session:
 
     def execute(self) -> loop.Outcome:
         """Run the loop; note in the ledger how it went. A working server is left running."""
-        shown = loop.shown(self.command, Redactor(self._rules.secrets))
-        plan = {**self.plan.model_dump(exclude={"command"}, exclude_defaults=True), "command": [shown]}
+        redactor = Redactor(self._rules.secrets)
+        shown = loop.shown(self.command, redactor)
+        plan = self.plan.model_dump(exclude={"command"}, exclude_unset=True)
+        plan = {name: value for name, value in plan.items() if redactor.value(value) == value}
         birth = processes.birth(os.getpid()) or ""
         self.book.begin_run(self.run, self._identity, self._key, shown, plan, birth)
-        outcome = loop.Loop(self._setup()).run(self.command)
+        try:
+            outcome = loop.Loop(self._setup()).run(self.command)
+        except BaseException as error:
+            self.book.end_run(self.run, "broken-off", redactor.text(str(error)))
+            raise
         if outcome.attempt is None or self.plan.then == "stop":
             stopped = outcome.attempt.stop() if outcome.attempt else None
             if stopped is not None and stopped.left:
@@ -120,6 +128,7 @@ class Session:
         row = self.book.run()
         if row is None:
             raise InputError(f"{self.book.path}: there is no run to resume; start one with `logtriage run -- CMD`")
+        self.plan = continued(row["plan"], self.plan)
         if self.command:
             return row["id"], None
         begun = self.book.attempts("run = ?", (row["id"],))
