@@ -236,6 +236,15 @@ def test_sizes_come_from_headers_alone(tmp_path: Path) -> None:
     assert (only.config, only.weight_bytes) == (found.config, None)
 
 
+def test_numbers_of_32_bits_count_half(tmp_path: Path) -> None:
+    """SGLang loads a checkpoint in FP32 as 16 bits."""
+    folder = model(tmp_path / "m")
+    header = {"a": {"dtype": "F32", "data_offsets": [0, 400]}, "b": {"dtype": "BF16", "data_offsets": [400, 500]}}
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + bytes(500))
+    assert model_files.read(str(folder), KNOWN).weight_bytes == 300
+
+
 def test_weights_that_cannot_be_loaded(tmp_path: Path) -> None:
     """A file that is missing, cut, a pointer of Git LFS, or no safetensors file: each is named."""
     folder = model(tmp_path / "m", GIB, GIB, GIB, GIB)
@@ -284,6 +293,15 @@ def test_a_model_of_the_hub_is_found_where_it_was_downloaded(tmp_path: Path) -> 
     for env in ({"HF_HOME": str(tmp_path)}, {"HF_HUB_CACHE": str(tmp_path / "hub"), "HF_HOME": "/nowhere"}):
         assert model_files.find("org/name", None, KNOWN["hub"], env, "/") == (str(snapshot), "")
     env = {"HF_HOME": str(tmp_path)}
+    next(snapshot.glob("*.safetensors")).unlink()
+    partly = probe([f"python3 {SERVER.replace('some/model', 'org/name')}"], RULES, environ=env, cwd=str(tmp_path))
+    assert partly.model is not None
+    assert partly.model.weight_faults == ()
+    assert any("only partly here" in gap for gap in partly.gaps)
+    offline = {**env, "HF_HUB_OFFLINE": "1"}
+    cut_off = probe([f"python3 {SERVER.replace('some/model', 'org/name')}"], RULES, environ=offline, cwd=str(tmp_path))
+    assert cut_off.model is not None
+    assert "No such file" in cut_off.model.weight_faults[0]
     assert "would be downloaded" in model_files.find("org/other", None, KNOWN["hub"], env, "/")[1]
     assert "elsewhere" in model_files.find("s3://bucket/name", None, KNOWN["hub"], env, "/")[1]
     assert model_files.find("/no/folder", None, KNOWN["hub"], env, "/") == ("/no/folder", "")

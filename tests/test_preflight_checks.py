@@ -35,6 +35,10 @@ def with_model(path: Path, **more: Any) -> Environment:
         ("0.5.7", "--fp4-gemm-backend flashinfer_cutlass", "will-fail", "no flag of SGLang 0.5.7", None),
         ("0.5.20", "--nsa-prefill-backend fa3", "will-fail", "--dsa-prefill-backend", "fa3"),
         ("0.5.16", "--nsa-prefill-backend fa3", None, "", None),
+        ("0.5.13", "--cuda-graph-config x", "unknown", "some versions near 0.5.13", None),
+        ("0.5.10.dev7+gabc", f"{MOE} flashinfer_trtllm_routed", "unknown", "near 0.5.10.dev7", None),
+        ("0.5.9.post1", f"{MOE} marlin", "will-fail", "no choice", None),
+        ("0.5.9", "--port 70000", "will-fail", "takes a port up to 65535", None),
         ("0.5.9", "--moe-runer-backend auto", "risk", "did you mean --moe-runner-backend?", "auto"),
         ("0.5.9", "--fp8-gemm-runner-backend triton", None, "", None),
         ("0.5.9", "--trust-remote 1", None, "", None),  # argparse reads the beginning of a flag as the flag
@@ -186,8 +190,10 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     assert [(change.flag, change.new) for change in item.instead] == [("--tp-size", "8")]
     eight = look(launch("--tp 8"), environment)
     assert "50.0 GiB of 96.0 GiB" in found(eight, "ok")["weights-fit"]
-    offloaded = look(launch("--tp 4 --cpu-offload-gb 40"), environment)
-    assert "60.0 GiB of 96.0 GiB" in found(offloaded, "ok")["weights-fit"]
+    offloaded = look(launch("--tp 4 --cpu-offload-gb 40.5"), environment)
+    assert "59.5 GiB of 96.0 GiB" in found(offloaded, "ok")["weights-fit"]
+    close = with_model(model(tmp_path / "n", 100 * GIB), count=1)  # 5 % may be layers that are not loaded
+    assert "weights-fit" in found(look(launch(), close), "risk")
 
 
 def test_a_fraction_without_room_for_the_cache(tmp_path: Path) -> None:

@@ -128,6 +128,7 @@ class PreflightFile(Strict):
     quantizations: list[Quantization]
     demands: list[Demand]
     whole_numbers: list[Text]
+    ports: list[Text]
     json_: list[Text] = Field(alias="json")
     paths: list[Text]
     modules_for: list[ModuleFor]

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 LIMIT_S = 30.0
 """Seconds after which the parts that have not answered are left out."""
 
-_PORTS = ("--port", "--nccl-port")
-
 
 def probe(
     command: Sequence[str],
@@ -123,7 +121,12 @@ def _model(launch: Launch, goal: Target, known: Mapping[str, Any], given: str | 
         env, cwd = {"HOME": "/root", **launch.env}, "/"
     path, why = model_files.find(name, launch.flags.get("--revision"), known["hub"], env, cwd, seen)
     if path and (given is not None or goal.where != ELSEWHERE or model_files.is_of_hub(name)):
-        return {"model": model_files.read(path, known)}
+        model = model_files.read(path, known)
+        is_complete = not (model.faults or model.weight_faults)
+        if given is None and model_files.is_download(path) and not is_complete and not model_files.is_offline(env):
+            gap = f"The model {name} is only partly here: the rest would be downloaded first."
+            return {"model": model.replace(faults=(), weight_faults=()), "gaps": (gap,)}
+        return {"model": model}
     if goal.where == ELSEWHERE:
         return {"gaps": (f"The files of {name} are not looked at here: --model-config has a folder read.",)}
     if (variable := model_files.is_offline(env)) and "elsewhere" not in why:
@@ -138,7 +141,9 @@ def _ports(launch: Launch, goal: Target, rules: RuleSet) -> dict[str, Any]:
     defaults = {name: rules.server["flags"][name].get("defaults") or {} for name in ("--host", "--port")}
     usual = {name: str(list(values.values())[-1]) for name, values in defaults.items()}
     address = launch.flags.get("--host", usual["--host"])
-    wanted = [(flag, address, launch.flags.get(flag, usual.get(flag, ""))) for flag in _PORTS]
+    wanted = [
+        (flag, address, launch.flags.get(flag, usual.get(flag, ""))) for flag in rules.server["preflight"]["ports"]
+    ]
     numbers = [(flag, at, int(port)) for flag, at, port in wanted if port.isdecimal() and int(port) < 65536]
     return {"ports": tuple(host.ports(numbers if launch.command else ()))}
 

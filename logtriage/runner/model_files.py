@@ -22,6 +22,7 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_JSON = 64 << 20
 _MAX_HEADER = 100_000_000  # the format's own limit
 _POINTER = b"version https://git-lfs"
+_HALVED = {"F32": 2, "F64": 4}
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
 
@@ -71,6 +72,11 @@ def find(
 def is_of_hub(name: str) -> bool:
     """Return whether a name may be that of a model of the hub, and not of a folder."""
     return bool(_HUB_ID.fullmatch(name)) and not name.startswith(".")
+
+
+def is_download(path: str) -> bool:
+    """Return whether a folder is a snapshot among the downloaded models, which SGLang completes by itself."""
+    return f"{os.sep}snapshots{os.sep}" in path and f"{os.sep}models--" in path
 
 
 def is_offline(env: Mapping[str, str]) -> str | None:
@@ -186,7 +192,10 @@ def _summed(paths: Iterable[str]) -> tuple[int | None, list[str]]:
 
 
 def tensor_bytes(path: str) -> int:
-    """Return the bytes of all tensors of a safetensors file, from its header. Raises UnreadableError."""
+    """Return the bytes that the tensors of a safetensors file take when loaded. Raises UnreadableError.
+
+    Only its header is read. SGLang loads numbers of 32 bits as 16 unless it is told otherwise.
+    """
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -205,12 +214,17 @@ def tensor_bytes(path: str) -> int:
     try:
         spans = [item["data_offsets"] for name, item in header.items() if name != "__metadata__"]
         end = max((int(span[1]) for span in spans), default=0)
-        total = sum(int(span[1]) - int(span[0]) for span in spans)
+        total = sum(_loaded(item) for name, item in header.items() if name != "__metadata__")
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise UnreadableError(f"{path} has a broken header") from error
     if 8 + length + end > size:
         raise UnreadableError(f"{path} is cut: it has {size} of {8 + length + end} bytes")
     return total
+
+
+def _loaded(item: Mapping[str, Any]) -> int:
+    start, end = item["data_offsets"]
+    return (int(end) - int(start)) // _HALVED.get(str(item.get("dtype")), 1)
 
 
 def _json(path: str) -> dict[str, Any]:

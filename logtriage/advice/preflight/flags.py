@@ -51,6 +51,9 @@ def _gone(question: Question, flag: str, value: str) -> Finding:
     version = f"SGLang {question.version}"
     about = Finding("flag-version", FAILS, f"{flag} is no flag of {version}", source=_SOURCE, flag=flag, value=value,
                     label=_LABEL)  # fmt: skip
+    if not _is_exact(str(question.version), question.servers.versions) and _is_near(question, flag):
+        what = f"{flag} is a flag of some versions near {question.version}, whose own source was not read"
+        return about.replace(severity=UNKNOWN, what=what)
     if not question.servers.covers(str(question.version)):
         return about.replace(severity=RISK, what=f"{flag} may not be a flag of {version}, whose source was not read")
     new = question.servers.renamed(flag, question.version)
@@ -129,7 +132,17 @@ def _every_choice(entry: Any) -> set[str]:
 
 
 def _is_exact(version: str, read: Any) -> bool:
-    return any(version_key(known)[:4] == version_key(version)[:4] for known in read)
+    """Whether the source of exactly this version was read: a build between two releases has flags of its own."""
+    own = version_key(version)
+    return own[4:5] >= (0,) and "+g" not in version and any(version_key(known)[:4] == own[:4] for known in read)
+
+
+def _is_near(question: Question, flag: str) -> bool:
+    """Whether the last version before, or the first one after, that was read has a flag."""
+    own = version_key(str(question.version))
+    before = [known for known in question.servers.versions if version_key(known) <= own]
+    after = [known for known in question.servers.versions if version_key(known) > own]
+    return any(question.servers.exists(flag, known) for known in (*before[-1:], *after[:1]))
 
 
 def _few(choices: tuple[str, ...]) -> str:

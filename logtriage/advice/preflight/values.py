@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from logtriage.advice.preflight.finding import Question
 
+_MOST = 65535
 _LABEL = "unsupported-config"
 
 
@@ -24,6 +25,9 @@ def check(question: Question) -> Iterator[Finding]:
         text = question.flag(flag)
         if text is not None and "$" not in text and not text.removeprefix("-").isdecimal():
             what = f"{flag} takes a whole number, not {text!r}"
+            yield Finding("flag-number", FAILS, what, flag=flag, value=text, label=_LABEL)
+        elif flag in known["ports"] and question.number(flag, 0) > _MOST:
+            what = f"{flag} takes a port up to {_MOST}, not {text}"
             yield Finding("flag-number", FAILS, what, flag=flag, value=text, label=_LABEL)
     for flag in known["json"]:
         text = question.flag(flag)
