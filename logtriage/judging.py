@@ -38,26 +38,35 @@ class Judged(Record):
 
 def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding | None) -> tuple[Judged, list[str]]:
     """Judge the last launch that has an outcome, of every file; mention the others."""
-    chosen, notes = choose(reading, rules, options)
-    return judge_launches(reading, rules, options, finding, chosen.values()), notes
+    chosen = choose(reading, rules, options)
+    return judge_launches(reading, rules, options, finding, chosen.values()), on_choice(reading, chosen)
 
 
-def choose(reading: Reading, rules: RuleSet, options: Options) -> tuple[dict[tuple[int, str], int], list[str]]:
-    """Return the launch to judge of every file (and of every container in it), and notes on the others."""
-    notes: list[str] = []
+def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
+    """Return the launch to judge of every file, and of every container in it: the last one that has an outcome."""
     chosen: dict[tuple[int, str], int] = {}
     for stream, own in launches_by_stream(reading).items():
-        picked = own[-1]
+        chosen[stream] = own[-1]
         if len(own) > 1:  # of a single launch there is nothing to choose
-            picked = next((i for i in reversed(own) if _has_outcome(reading, rules, options, i)), picked)
-        chosen[stream] = picked
+            chosen[stream] = next((i for i in reversed(own) if has_outcome(reading, rules, options, [i])), own[-1])
+    return chosen
+
+
+def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
+    """Return notes on logs that hold several launches, one for those of which the same one is judged."""
+    alike: dict[tuple[int, int], list[str]] = {}
+    is_open = False
+    for stream, own in launches_by_stream(reading).items():
         if len(own) > 1:
-            notes.append(
-                f"{reading.files[stream[0]].name} holds {len(own)} launches; number {own.index(picked) + 1} is judged"
-            )
-        if picked != own[-1]:
-            notes.append("a later launch has no outcome yet")
-    return chosen, notes
+            place = own.index(chosen[stream]) + 1
+            alike.setdefault((len(own), place), []).append(reading.files[stream[0]].name)
+            is_open = is_open or place < len(own)
+    notes = [
+        f"{names[0]} {f'and {len(names) - 1} more: each ' if len(names) > 1 else ''}holds {count} launches; "
+        f"number {place} is judged"
+        for (count, place), names in alike.items()
+    ]
+    return [*notes, "a later launch has no outcome yet"] if is_open else notes
 
 
 def count_launches(reading: Reading) -> int:
@@ -77,9 +86,16 @@ def launches_by_stream(reading: Reading) -> dict[tuple[int, str], list[int]]:
     return found
 
 
-def _has_outcome(reading: Reading, rules: RuleSet, options: Options, launch_index: int) -> bool:
+def has_outcome(
+    reading: Reading,
+    rules: RuleSet,
+    options: Options,
+    launches: Iterable[int],
+    skews: Mapping[int, skew.Skew] | None = None,
+) -> bool:
+    """Return whether launches, judged as one, came to anything."""
     plain = options.replace(deciders=[name for name in options.deciders if name != "classifier"])
-    return judge_launches(reading, rules, plain, None, [launch_index]).verdict.label != "incomplete"
+    return judge_launches(reading, rules, plain, None, launches, skews).verdict.label != "incomplete"
 
 
 def judge_launches(

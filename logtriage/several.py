@@ -39,7 +39,8 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
     Logs of different launches (their arguments say so) are judged apart; the verdict is that on the one that failed, or
     else on the one that got least far.
     """
-    chosen, notes = judging.choose(reading, rules, options)
+    chosen = _chosen(reading, rules, options)
+    notes = judging.on_choice(reading, chosen)
     found = parts.grouped(parts.of(reading, chosen, options))
     groups = [_judged(group, chosen, reading, rules, options, finding) for group in found]
     groups.sort(key=lambda group: _order(group, reading))
@@ -56,6 +57,17 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
         *telling.on_clocks(nodes),
     ]
     return judged.replace(nodes=nodes, root=judged.root and _placed(judged.root, first, reading)), notes
+
+
+def _chosen(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
+    """The last launch of every log if these came to something together: only the first node tells that it is ready."""
+    streams = judging.launches_by_stream(reading)
+    if all(len(own) == 1 for own in streams.values()):
+        return {stream: own[0] for stream, own in streams.items()}
+    last = {stream: own[-1] for stream, own in streams.items()}
+    if judging.has_outcome(reading, rules, options, last.values(), {}):
+        return last
+    return judging.choose(reading, rules, options)
 
 
 def _placed(root: RootCause, group: _Group, reading: Reading) -> RootCause:

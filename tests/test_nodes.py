@@ -268,6 +268,20 @@ def test_prefill_and_decode_are_two_launches(rules: RuleSet, tmp_path: Path, nam
     assert judge(rules, tmp_path, waiting)["verdict"]["label"] == "incomplete"
 
 
+@pytest.mark.parametrize(("until", "label"), [("serving", "healthy"), ("weight-load", "oom-weight-load")])
+def test_a_second_attempt(rules: RuleSet, tmp_path: Path, until: str, label: str) -> None:
+    """Of a launch that was tried again the last attempt is judged on all nodes, unless it has come to nothing yet."""
+    zero, one = two()
+    one.start("weight-load").crash(48, 9, nodes.LOADING, nodes.OOM.format(gpu=1)).end(49)
+    zero.start("weight-load").crash(49, 0, nodes.GLOO.format(node=1)).end(50)
+    for log in (zero, one):
+        log.rows += Log(Launch(2), log.node, 600).start(until).rows
+    report = judge(rules, tmp_path, {"node0.log": zero, "node1.log": one})
+    assert report["verdict"]["label"] == label
+    assert "and 1 more: each holds 2 launches" in report["notes"][0]
+    assert [node["skew_s"] for node in report["nodes"]] == [0.0, 0.0]
+
+
 def test_what_a_driver_collects_from_its_workers(rules: RuleSet, tmp_path: Path) -> None:
     """A log into which Ray prints the workers of two machines gives the worker that failed first."""
     worker = "(SchedulerActor pid={pid}, ip=10.0.0.{node}) "
