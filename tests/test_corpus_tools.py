@@ -46,11 +46,11 @@ def test_the_whole_corpus_is_in_order(rules: RuleSet) -> None:
     checked = corpus_check.check(ROOT / "corpus", rules)
     assert checked.faults == []
     assert checked.cases >= 500
-    assert checked.families >= 160
+    assert checked.families >= 400
 
 
 def test_every_label_has_families_enough(rules: RuleSet) -> None:
-    """Six for each label, ten for those that the product exists for, a quarter or more of them for tests."""
+    """Six for each label, ten for those that the product exists for, some of them for tests."""
     from logtriage.workbench import templates
 
     families = templates.load(ROOT / "corpus" / "templates").families
@@ -58,7 +58,7 @@ def test_every_label_has_families_enough(rules: RuleSet) -> None:
     for label, members in families.items():
         least = 10 if rules.labels[label]["family"] == "mission" else 6
         assert len(members) >= least, label
-        assert 0.25 <= sum(family.split == "test" for family in members) / len(members) <= 0.6, label
+        assert 0.2 <= sum(family.split == "test" for family in members) / len(members) <= 0.6, label
 
 
 def test_add_takes_out_names_and_secrets(run: Any, tmp_path: Path) -> None:
