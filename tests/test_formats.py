@@ -252,3 +252,16 @@ def test_the_readme_shows_the_reports_as_they_are() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "ValueError: TRTLLM MHA backend" in text
     assert tool["filled"](text) == text
+
+
+def test_the_page_shows_what_a_ledger_remembers(run: Any, tmp_path: Path) -> None:
+    """With --ledger each value of a blamed flag stands there with the launches that had it."""
+    for log in (RECORDED / "attn-trtllm-mha/run.log", HEALTHY):
+        assert run("ledger", "add", str(log), "--ledger", "tried.sqlite").returncode == 0
+    run("analyze", str(RECORDED / "attn-fa3/run.log"), "--ledger", "tried.sqlite", "--output", "r.html")
+    page = Words((tmp_path / "r.html").read_text())
+    table = " ".join(page.text.partition("What has been tried")[2].split())
+    assert "trtllm_mha1 · sm100-only-kernel" in table
+    assert "fa33 · missing-dependency" in table
+    assert f"2: {HEALTHY}" in table
+    assert page.tags.count("table") >= 1

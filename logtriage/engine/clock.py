@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from logtriage.engine.ruleset import Hit, RuleSet
 
 _STARTS = ("args", "init", "weight-load")
-_FOR_ALL_RANKS = ("args", "warmup", "serving")
+FOR_ALL_RANKS = ("args", "warmup", "serving")
+"""Stages of the server as a whole: the mark of one rank opens them for all."""
 
 
 class Mark(Record):
@@ -64,7 +65,7 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
             if stage := stage_of.get(hit.signature):
                 mark = Mark(at, launch, event.rank, event.time, stage)
                 marks.append(mark)
-                latest["" if stage in _FOR_ALL_RANKS else event.rank] = mark
+                latest["" if stage in FOR_ALL_RANKS else event.rank] = mark
                 latest["*"] = mark
                 progressed = progressed or stage != "args"
     return Clock(placed, marks, launch + 1)

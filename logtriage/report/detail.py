@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from logtriage.engine.clock import FOR_ALL_RANKS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -67,11 +69,10 @@ def timeline(report: Report) -> dict[str, Any] | None:
         marks: list[dict[str, Any]] = [
             {"stage": stage, "at": place(at), "line": report.lines[at].number}
             for at, stage in report.marks
-            if report.lines[at].file == file and _rank(report, at) in ("", rank)
+            if report.lines[at].file == file and (stage in FOR_ALL_RANKS or _rank(report, at) in ("", rank))
         ]
-        last = [at for key, at in ends.items() if key in ((file, rank), (file, ""))]
-        own = ends.get((file, rank), last[0] if last else report.marks[0][0])
-        end = max([own, *last]) if marks[-1]["stage"] == "serving" else own
+        last = max((at for (of, _), at in ends.items() if of == file), default=report.marks[0][0])
+        end = last if marks[-1]["stage"] == "serving" else ends.get((file, rank), last)
         rows.append(
             {
                 "file": report.files[file].name,

@@ -22,8 +22,10 @@ _ROLES = {
     "unclear": "not explained by the cause", "supporting": "points at a cause", "trouble": "looks like trouble",
     "outcome": "says how it went",
 }  # fmt: skip
+_ROLES_IF_HEALTHY = {**_ROLES, "supporting": "looks like trouble, but nothing failed"}
 _MAX_TEXT = 700  # letters shown of a line
 _MAX_UNCLEAR = 50
+_MAX_TRIED = 40  # launches in the matrix
 _MAX_ROWS = 24  # ranks shown over time
 _LEAST = 0.05  # of the width, for each stage
 
@@ -92,6 +94,7 @@ def _chain(data: dict[str, Any], number: int) -> Iterator[dict[str, Any]]:
 def _logs(data: dict[str, Any], number: int, chain: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The lines of each file, with gaps between them; the file of the cause comes first."""
     excerpt = data.get("excerpt") or []
+    is_healthy = data["verdict"]["outcome"] == "healthy"
     numbers = {(step["file"], step["line"]): step for step in chain}
     files = list(dict.fromkeys(item["file"] for item in excerpt))
     if data["root_cause"]:
@@ -113,7 +116,7 @@ def _logs(data: dict[str, Any], number: int, chain: Sequence[dict[str, Any]]) ->
                     "id": None if anchor in anchors else anchor,
                     "step": step,
                     "pieces": _pieces(item["text"], span),
-                    "says": _ROLES.get(item["role"]),
+                    "says": (_ROLES_IF_HEALTHY if is_healthy else _ROLES).get(item["role"]),
                 }
             )
             anchors.add(anchor)
@@ -199,12 +202,14 @@ def _tried(attempts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The elimination matrix: for each flag that was blamed or varied, each value with the launches that had it."""
     if not attempts:
         return None
+    left_out, attempts = len(attempts[:-_MAX_TRIED]), attempts[-_MAX_TRIED:]
     blamed = list(dict.fromkeys(attempt["flag"] for attempt in attempts if attempt["flag"]))
     varied = [name for name in dict.fromkeys(name for attempt in attempts for name in attempt["flags"])
               if len({attempt["flags"].get(name) for attempt in attempts}) > 1]  # fmt: skip
     launches = [{**attempt, "tone": TONES[attempt["outcome"]]} for attempt in attempts]
     return {
         "launches": launches,
+        "left_out": left_out,
         "blamed": [row for name in blamed for row in _values(name, attempts)],
         "varied": [row for name in varied if name not in blamed for row in _values(name, attempts)],
     }
