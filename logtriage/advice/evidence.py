@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 CONFIDENCE = {"high": 0.9, "medium": 0.7, "low": 0.45, "none": 0.3}
 """Confidence words of the knowledge as numbers."""
 
+DEPENDS = "it depends on what is not known here"
+"""The note of a status that holds for some of what may be the case."""
+
 _DISPUTED = 0.85
 
 
@@ -93,7 +96,7 @@ def together(found: Sequence[Status]) -> Status:
     if not working:
         return Status("unknown")
     best = max(working, key=lambda status: status.confidence)
-    return best.replace(confidence=CONFIDENCE["low"], note="it depends on what is not known here")
+    return best.replace(confidence=CONFIDENCE["low"], note=DEPENDS)
 
 
 def by_flag(entries: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from logtriage.advice import history
+from logtriage.advice.evidence import DEPENDS
 from logtriage.advice.preflight.finding import FAILS, GARBAGE, OK, RISK, UNKNOWN, Finding
 from logtriage.records import Change
 
@@ -84,7 +85,11 @@ def _one(question: Question, setting: Setting, flag: str, value: str | None) -> 
     where = f"SM{setting.sm}" if setting.sm is not None else "some GPUs"
     if status.is_dead:
         return about.replace(severity=RISK, what=f"{shown} works on no GPU that is known", why=names)
-    if status.status == "works" and setting.sm is not None:
+    missing = ["the version of SGLang (--server-version)"] if setting.version is None else []
+    is_moe = flag.endswith(servers.components["moe"].lstrip("-"))
+    missing += ["the quantization"] if setting.format is None and is_moe else []
+    depends = status.note == DEPENDS and bool(missing)
+    if status.status == "works" and setting.sm is not None and not depends:
         if status.disputed:
             text = f"{shown} works on {where}, but sources disagree: judge it by its answers"
             return about.replace(severity=RISK, what=text, why=f"{names}: {status.disputed}")
@@ -92,8 +97,6 @@ def _one(question: Question, setting: Setting, flag: str, value: str | None) -> 
     if setting.sm is None:
         text = f"{shown}: whether it works depends on the GPU, which is not known (--sm)"
         return about.replace(severity=UNKNOWN, what=text, why=names)
-    missing = [name for name, known in (("the version of SGLang (--server-version)", setting.version),
-               ("the quantization", setting.format)) if known is None]  # fmt: skip
     if missing:
         text = f"{shown}: whether it works on {where} depends on {' and '.join(missing)}"
     else:
