@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from logtriage import classifying
 from logtriage import verdict as ladder
-from logtriage.engine import clock, identity, incident, launch, skew
+from logtriage.engine import clock, identity, incident, launch
 from logtriage.records import STAGES, Record
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from logtriage.answers import Finding
     from logtriage.engine.incident import Evidence
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.engine.skew import Clocks, Skew
     from logtriage.node_records import Node
     from logtriage.reading import Options, Reading
     from logtriage.records import Incident, Launch, Match, RootCause, Verdict
@@ -32,7 +33,7 @@ class Judged(Record):
     launch: Launch
     marks: tuple[tuple[int, str], ...]
     nodes: tuple[Node, ...] = ()
-    clocks: skew.Clocks | None = None
+    clocks: Clocks | None = None
     evidence: Evidence | None = None
 
 
@@ -91,7 +92,7 @@ def has_outcome(
     rules: RuleSet,
     options: Options,
     launches: Iterable[int],
-    skews: Mapping[int, skew.Skew] | None = None,
+    skews: Mapping[int, Skew] | None = None,
 ) -> bool:
     """Return whether launches, judged as one, came to anything."""
     plain = options.replace(deciders=[name for name in options.deciders if name != "classifier"])
@@ -104,7 +105,7 @@ def judge_launches(
     options: Options,
     finding: Finding | None,
     launches: Iterable[int],
-    skews: Mapping[int, skew.Skew] | None = None,
+    skews: Mapping[int, Skew] | None = None,
 ) -> Judged:
     """Judge some launches as one; `skews` tell how far the clocks of their files are off, if these are several."""
     lines, events, matches = reading.lines, reading.clock.events, reading.matched.matches
@@ -121,7 +122,7 @@ def judge_launches(
         covered=reading.matched.covered,
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
         troubles=rules.troubles,
-        clocks=None if skews is None else skew.Clocks(lines, events, own, skews),
+        clocks=None if skews is None else _clocks(reading, own, skews),
     )
     found = incident.build(evidence)
     own_launch = events[found.root.event].launch if found.root else -1
@@ -147,6 +148,12 @@ def judge_launches(
     root = root and _placed(root, started, events[lines[root.line].event].rank)
     marks = tuple((mark.line, mark.stage) for mark in evidence.marks)
     return Judged(decided, found, root, started, marks, clocks=evidence.clocks, evidence=evidence)
+
+
+def _clocks(reading: Reading, own: Sequence[int], skews: Mapping[int, Skew]) -> Clocks:
+    from logtriage.engine import skew  # most launches have one log
+
+    return skew.Clocks(reading.lines, reading.clock.events, own, skews)
 
 
 def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from logtriage.engine import clock, identity, launch, matching, prefilter
 from logtriage.errors import InputError, NoLogError
@@ -129,7 +129,7 @@ def read_growing(log: growing.GrowingLog, notes: Sequence[str], rules: RuleSet, 
     return reader.reading()
 
 
-class _Opened(NamedTuple):
+class _Opened(Record):
     """A log that is open. One of several that turns out to be none is passed over."""
 
     source: Source
@@ -162,7 +162,7 @@ def _opened(log: Log, rules: RuleSet, notes: list[str]) -> Iterator[_Opened]:
     notes += passed.notes()
 
 
-class _Input(NamedTuple):
+class _Input(Record):
     """What was read of one log; `node_of` names the log of the node that a kernel's log is of."""
 
     lines: Sequence[Line]

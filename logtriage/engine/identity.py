@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from logtriage.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +17,7 @@ _TAG = re.compile(r"(?<![A-Z_])(DP|PP|TP)(\d{1,5})")
 _MOST = 10_000  # nodes, ranks
 
 
-class Layout(NamedTuple):
+class Layout(Record):
     """How the ranks of a launch are spread over its nodes; sizes that are not known are None."""
 
     nodes: int | None = None

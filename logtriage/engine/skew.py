@@ -7,7 +7,6 @@ the clocks differ by.
 from __future__ import annotations
 
 from collections import defaultdict
-from statistics import median_low
 from typing import TYPE_CHECKING
 
 from logtriage.records import Record
@@ -40,6 +39,8 @@ def estimate(times: Mapping[int, Mapping[int, float]]) -> dict[int, Skew]:
     `times` tell for each file when it first shows each of the signatures that all nodes print together. Of three or
     more clocks the middle one is right, of two the first.
     """
+    from statistics import median_low  # slow to import, and most launches have one log
+
     told = {file: own for file, own in times.items() if own}
     if len(told) < 2:
         return {}
