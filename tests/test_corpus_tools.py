@@ -11,7 +11,7 @@ import yaml
 from logtriage import pipeline
 from logtriage.errors import InputError
 from logtriage.redact import Redactor
-from logtriage.workbench import corpus_add, corpus_check, duplicates
+from logtriage.workbench import corpus_add, corpus_check, duplicates, variants
 from logtriage.workbench.duplicates import Document
 from logtriage.workbench.scrub import Scrubber
 from tests.conftest import ROOT
@@ -227,6 +227,20 @@ def test_other_words_are_no_duplicate() -> None:
         Document("other", "oom-host", "test", f"{same}\nthe kernel ended the process for its memory, as it says"),
     ]
     assert [(pair.train, pair.test) for pair in duplicates.pairs(documents)] == [("train", "twin")]
+
+
+def test_the_wording_of_a_test_is_found_in_an_example() -> None:
+    """With other numbers it is the same wording; what training families say themselves is none of the tests' own."""
+    templates = ROOT / "corpus" / "templates"
+    training = [text for _, text in variants.wordings(templates, "train")]
+    tests = [text for _, text in variants.wordings(templates, "test")]
+    own = duplicates.Wordings(tests, training)
+    assert 150 < len(own) < len(tests)
+    assert own.are_in(
+        "[2026-01-01 10:00:00] RuntimeError: fp8 blockscale gemm only supported on cuda version 12.9 or higher"
+    )
+    assert not own.are_in("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total")
+    assert not own.are_in("RuntimeError: No supported CUDA architectures found for major versions [10].")
 
 
 def test_generate_writes_logs_that_say_so(run: Any, tmp_path: Path) -> None:

@@ -45,6 +45,28 @@ class Pair(NamedTuple):
     alike: float
 
 
+HELD = 0.7
+"""Share of the word triples of a wording from which on a text says the same."""
+
+
+class Wordings:
+    """Lines that only the test half may hold, to keep single messages and examples out of the training half."""
+
+    def __init__(self, tests: Iterable[str], training: Iterable[str] = ()) -> None:
+        """Take the wordings of the tests; what the training half's own wordings say too is no secret of theirs."""
+        own = [_shingles(_masked_lines(text)) for text in training]
+        kept = (_shingles(_masked_lines(text)) for text in tests)
+        self._kept = [words for words in kept if words and not any(_is_held(words, known) for known in own)]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def are_in(self, text: str) -> bool:
+        """Say whether a text holds one of them, numbers and names aside."""
+        told = _shingles(_masked_lines(text))
+        return any(_is_held(words, told) for words in self._kept)
+
+
 def pairs(documents: Iterable[Document]) -> list[Pair]:
     """Return all pairs of a training and a test log whose masked texts are alike, the most alike first."""
     documents = list(documents)
@@ -66,6 +88,10 @@ def pairs(documents: Iterable[Document]) -> list[Pair]:
             if alike >= ALIKE:
                 found.append(Pair(document.name, documents[other].name, alike))
     return sorted(found, key=lambda pair: (-pair.alike, pair.train, pair.test))
+
+
+def _is_held(words: set[tuple[str, ...]], told: set[tuple[str, ...]]) -> bool:
+    return len(words & told) >= HELD * len(words)
 
 
 def _masked_lines(text: str) -> list[str]:

@@ -98,6 +98,14 @@ def rest(scene: Scene, family: Family) -> Iterator[Row]:
             yield from _print(scene, line, "after", _PARENT)
 
 
+def root_lines(texts: Iterable[str], *, marked: bool = False) -> Iterator[str]:
+    """Yield the root line of each text of a template, its places not filled; only those with a mark, if `marked`."""
+    for text in texts:
+        lines = text.split("\n")
+        roots = [line for line in lines if _ROOT in _letters(line)] or ([] if marked else lines[:1])
+        yield from (_MARKER.sub("", line, count=1) for line in roots)
+
+
 def _print(scene: Scene, line: str | dict[str, Any], part: str, default: str, *, root: bool = False) -> Iterator[Row]:
     """Yield the rows of one line of a template; `default` is how a line without a marker is printed."""
     if isinstance(line, dict):

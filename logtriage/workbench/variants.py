@@ -113,3 +113,17 @@ def _wrapped(scene: Scene, rows: list[Row]) -> tuple[list[str], int | None]:
             root = len(lines)
         lines.append(prefix + row.text if row.text or prefix else "")
     return lines, root
+
+
+def wordings(folder: Path, split: str) -> Iterator[tuple[str, str]]:
+    """Yield family and text of every line by which the families of a split can be known: one per alternative.
+
+    Raises InputError if the templates have a fault.
+    """
+    loaded = templates.load(folder)
+    for members in loaded.families.values():
+        for family in members:
+            if family.split == split:
+                scene = Scene(family, loaded.shared, random.Random(family.id))  # noqa: S311 - logs, not secrets
+                for text in (*printing.root_lines(family.cause), *printing.root_lines(family.before, marked=True)):
+                    yield family.id, scene.fill(text)
