@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +117,7 @@ def test_add_refuses_to_trim_where_that_moves_the_verdict(rules: RuleSet, tmp_pa
         (["--label", "no-such"], "no label 'no-such'; `logtriage rules list` shows them"),
         (["--label", "oom-host"], "the verdict is oom-kv-cache, on line 7; say which line shows oom-host, such as"),
         (["--label", "oom-host", "--root-line", "99"], "has no line 99; it has 10"),
+        (["--label", "oom-host", "--root-line", "8"], "line 8 is blank; name a line that shows oom-host"),
         (["--label", "oom-kv-cache", "--name", "../up"], "must be letters, digits and hyphens"),
     ],
 )
@@ -143,6 +147,27 @@ def test_a_label_against_the_verdict_with_its_own_root_line(rules: RuleSet, tmp_
     added = corpus_add.add(str(tmp_path / "odd.log"), tmp_path, corpus_add.Wanted("host-resources", 2), rules)
     assert added.folder.name == "host-resources-odd"
     assert case(added.folder)["root_line"] == "the moon is wrong for /home/user-1 today"
+
+
+def test_add_takes_out_a_key_over_several_lines(rules: RuleSet, tmp_path: Path) -> None:
+    """The body of a private key, which is told by the line above it, is gone."""
+    body = [base64.b64encode(hashlib.sha384(bytes([n])).digest()).decode() for n in range(3)]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"])
+    (tmp_path / "run.log").write_text(f"{LOG}{key}\n", encoding="utf-8")
+    added = corpus_add.add(str(tmp_path / "run.log"), tmp_path, corpus_add.Wanted("oom-kv-cache"), rules)
+    text = (added.folder / "run.log").read_text(encoding="utf-8")
+    assert not [part for part in body if part in text]
+
+
+def test_add_reads_compressed_logs_and_standard_input(run: Any, tmp_path: Path) -> None:
+    """What analyze reads can be filed, too."""
+    (tmp_path / "run.log.gz").write_bytes(gzip.compress(LOG.encode()))
+    done = run("corpus", "add", "run.log.gz", "--label", "oom-kv-cache", "--name", "one")
+    assert done.returncode == 0, done.stderr
+    done = run("corpus", "add", "-", "--label", "oom-kv-cache", "--name", "two", input=LOG)
+    assert done.returncode == 0, done.stderr
+    one, two = ((tmp_path / "corpus" / "added" / name / "run.log").read_text("utf-8") for name in ("one", "two"))
+    assert one == two
 
 
 def test_scrubbing_twice_changes_nothing_more(rules: RuleSet) -> None:

@@ -65,9 +65,11 @@ def add(path: str, corpus: Path, wanted: Wanted, rules: RuleSet) -> Added:
     is_whole = wanted.whole or len(rows) <= _SHORT
     marks = [mark.line for mark in reading.clock.marks]
     keep = list(range(len(rows))) if is_whole else _needed(before, marks, root, len(rows))
-    scrubber = Scrubber(Redactor(rules.secrets), _own_names())
-    shown = scrubber.text("\n".join(rows[at] for at in keep) + "\n")
-    after = pipeline.analyze(shown.encode(), rules=rules)
+    redactor = Redactor(rules.secrets)
+    scrubber = Scrubber(redactor, _own_names())
+    shown = _redacted_across(scrubber.text("\n".join(rows[at] for at in keep) + "\n"), redactor, rules)
+    options = pipeline.Options(also=[keep.index(root) + 1] if root is not None else [])
+    after = pipeline.analyze(shown.encode(), rules=rules, options=options)
     if _verdict(after, scrubber) != _verdict(before, scrubber):
         raise InputError(
             f"{path}: cutting lines off moves the verdict from {before.label} to {after.label}; "
@@ -91,6 +93,8 @@ def _root_row(report: Report, wanted: Wanted, rows: list[str], path: str) -> int
     if wanted.root_line is not None:
         if not 1 <= wanted.root_line <= len(rows):
             raise InputError(f"{path}: has no line {wanted.root_line}; it has {len(rows)}")
+        if not rows[wanted.root_line - 1].strip():
+            raise InputError(f"{path}: line {wanted.root_line} is blank; name a line that shows {wanted.label}")
         return wanted.root_line - 1
     if wanted.label in _WITHOUT_ROOT:
         return None
@@ -116,6 +120,16 @@ def _needed(report: Report, marks: list[int], root: int | None, count: int) -> l
     if root is not None:
         keep.update(range(max(0, root - 4 * _AROUND), min(count, root + _AROUND + 1)))
     return sorted(keep)
+
+
+def _redacted_across(text: str, redactor: Redactor, rules: RuleSet) -> str:
+    """Take out the secrets that only the lines around them give away, such as the body of a private key."""
+    rows = text.split("\n")
+    lines = pipeline.read([text.encode()], rules, pipeline.Options()).lines
+    for at, shown in redactor.across(lines).items():
+        number = lines[at].number - 1
+        rows[number] = rows[number].replace(lines[at].text, shown)
+    return "\n".join(rows)
 
 
 def _verdict(report: Report, scrubber: Scrubber) -> tuple[str, str | None, str | None, str]:
