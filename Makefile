@@ -22,6 +22,7 @@ lint: $(VENV)/ready
 
 bench: $(VENV)/ready
 	$(BIN)/python tools/bench.py $(ARGS)
+	$(BIN)/python tools/bench_runner.py
 
 evaluate: $(VENV)/ready
 	$(BIN)/logtriage evaluate corpus

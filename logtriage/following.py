@@ -95,9 +95,10 @@ class Follower:
     def _look(self) -> Report | None:
         """Judge the log if there is a reason to; return the report if that decides."""
         now = self._clock.now()
-        if self._decided_at is not None and now >= self._decided_at:
-            self._due = now
-        if self._due is None or now < max(self._due, self._rested):
+        is_last = (
+            self._decided_at is not None and now >= self._decided_at
+        )  # the grace is over: no rest before that look
+        if not is_last and (self._due is None or now < max(self._due, self._rested)):
             return None
         report = self.report()
         took = self._clock.now() - now
