@@ -1,7 +1,7 @@
 """How quickly the runner stops a launch that has failed, and what it costs while a server logs 1,000 lines a second.
 
-`python tools/bench_runner.py [ROUNDS]` prints the time from the fatal line to SIGTERM less the grace, in a quiet log and
-in a busy one, and the runner's share of one core while a server starts and while it serves. The clock is the system's
+`python tools/bench_runner.py [ROUNDS]` prints the time from the fatal line to SIGTERM less the grace, in a quiet log
+and a busy one, and the runner's share of one core while a server starts and while it serves. The clock is the system's
 monotonic one, which all processes share.
 """
 
