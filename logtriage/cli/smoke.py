@@ -24,7 +24,7 @@ Example:    logtriage smoke http://127.0.0.1:30000 --prompts mine.yaml
 A file of prompts:
   prompts:
     - ask: Which city is the capital of France?
-      expect: '\\\\bParis\\\\b'
+      expect: '\\bParis\\b'
 """
 _WIDTH = 72  # characters of an answer in the text form; JSON holds all of it
 
