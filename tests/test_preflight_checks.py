@@ -315,6 +315,8 @@ FLAGS = launch("--quantization modelopt_fp4", f"{MOE} flashinfer_cutlass")
         (120, {"nvcc": (nvcc(None),)}, "nvcc", "risk", "which is not there"),
         (120, {"nvcc": None}, "nvcc", None, ""),
         (120, {"nvcc": (nvcc("13.0"),), "torch_cuda": "12.8"}, "nvcc-torch", "risk", "extensions"),
+        (100, {"nvcc": (nvcc("12.8"),), "torch_cuda": "12.9"}, "nvcc-torch", "risk", "older than the CUDA 12.9"),
+        (100, {"nvcc": (nvcc("12.9"),), "torch_cuda": "12.8"}, "nvcc-torch", None, ""),
         (120, {"torch_cuda": "12.6"}, "torch-gpu", "will-fail", "does not run on SM120"),
         (90, {"torch_cuda": "12.6"}, "torch-gpu", None, ""),
         (90, {"torch_cuda": "13.0", "driver": "570.1", "driver_cuda": "12.8"}, "driver", "will-fail", "driver 570.1"),

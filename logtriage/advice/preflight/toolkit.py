@@ -89,6 +89,11 @@ def _nvcc(question: Question, who: str) -> Iterator[Finding]:
     if fault is None and cuda and cuda.partition(".")[0] != str(first.version).partition(".")[0]:
         what = f"nvcc is of CUDA {first.version}, PyTorch of CUDA {cuda}: extensions that PyTorch builds refuse that"
         yield Finding("nvcc-torch", RISK, what, why=first.path, label=_LABEL, flag="CUDA_HOME")
+    elif fault is None and cuda and version_key(str(first.version)) < version_key(cuda):
+        what = (
+            f"nvcc is of CUDA {first.version}, older than the CUDA {cuda} of PyTorch: what it builds may miss features"
+        )
+        yield Finding("nvcc-torch", RISK, what, why=first.path, label=_LABEL, flag="CUDA_HOME")
 
 
 def _too_old(question: Question, nvcc: Compiler, who: str) -> Finding | None:
