@@ -51,7 +51,7 @@ def _bad(folder: Path, kind: str) -> Path:
     ("kind", "message"),
     [
         ("missing", "no such file"),
-        ("directory", "is a directory"),
+        ("directory", "holds no log"),
         ("binary", "looks binary"),
         ("only NUL", "looks binary"),
         pytest.param(
