@@ -27,6 +27,7 @@ _OPTIONAL, _BARE, _STAMPED, _PARENT, _ALL, _ROOT = "o", "b", "s", "p", "a", "r"
 _SHOWN = 0.5
 _STAGE = "stage"
 _CAPTURE = "cuda-graph"
+_ARGUMENTS = "args"
 
 
 def head(scene: Scene, family: Family) -> Iterator[Row]:
@@ -55,7 +56,7 @@ def head(scene: Scene, family: Family) -> Iterator[Row]:
 
 def failure(scene: Scene, family: Family) -> Iterator[Row]:
     """Yield what the family itself prints."""
-    how = "exception" if family.print == "capture" and scene.at != _CAPTURE else family.print
+    how = _how(scene, family)
     how = "exception" if family.print == "capture" and scene.at != _CAPTURE else family.print
     tag = "" if how in ("record", "exception", "capture") else _BARE
     for line in family.before:
@@ -84,18 +85,27 @@ def rest(scene: Scene, family: Family) -> Iterator[Row]:
     for name in family.confusers:
         for line in shared["confusers"][name]:
             yield from _print(scene, line, "after", _PARENT)
-    if family.ends == "child":
-        if scene.ranks > 1 and family.print in ("exception", "capture") and scene.rng.random() < _SHOWN:
+    how = _how(scene, family)
+    ends = "parent" if family.ends == "child" and how == "parent" else family.ends
+    if ends == "child":
+        if scene.ranks > 1 and how in ("exception", "capture") and scene.rng.random() < _SHOWN:
             yield from _echo(scene)
         served = scene.at == "serving"
         for line in scene.rng.choice(shared["teardown"]["served" if served else "launch"]):
             yield from _print(scene, line, "after", _PARENT)
-    elif family.ends == "parent":
+    elif ends == "parent":
         for line in scene.rng.choice(shared["teardown"]["parent"]):
             yield from _print(scene, line, "after", _PARENT)
-    elif family.ends == "serving":
+    elif ends == "serving":
         for line in scene.rng.choice(shared["teardown"]["goes_on"]):
             yield from _print(scene, line, "after", _PARENT)
+
+
+def _how(scene: Scene, family: Family) -> str:
+    """Say how a failure is printed at the drawn stage: only a capture is wrapped, and arguments have no scheduler."""
+    if family.print in ("exception", "capture") and scene.at == _ARGUMENTS:
+        return "parent"
+    return "exception" if family.print == "capture" and scene.at != _CAPTURE else family.print
 
 
 def root_lines(texts: Iterable[str], *, marked: bool = False) -> Iterator[str]:
