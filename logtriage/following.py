@@ -59,6 +59,7 @@ class Follower:
         self._rested = 0.0
         self._decided_at: float | None = None
         self._written_at = 0.0
+        self._taken = 0
         self._looked_at = 0.0
 
     def run(self) -> Report:
@@ -76,6 +77,7 @@ class Follower:
         for piece in intake_follow.pieces(self._name, self._clock.sleep, self._notes):
             if piece:
                 self._log.add(piece)
+                self._taken += len(piece)
                 self._written_at = self._clock.now()
                 if self._alarm.rings(piece):
                     self._due, self._is_rung = self._written_at, True
@@ -87,6 +89,11 @@ class Follower:
     def written_at(self) -> float:
         """The time at which something new was last found in the log, by the clock; 0 if nothing was yet."""
         return self._written_at
+
+    @property
+    def taken(self) -> int:
+        """How many bytes of the log were read so far."""
+        return self._taken
 
     def report(self, options: pipeline.Options | None = None) -> Report:
         """Return the report on what was written so far; `options` are those of the caller in place of its own."""

@@ -160,6 +160,15 @@ def test_a_thought_is_no_answer_to_a_users_prompt(tmp_path: Path) -> None:
         assert not smoke.run(url, prompts=mine).passed
 
 
+def test_the_example_in_the_documentation(tmp_path: Path) -> None:
+    """It is a file of prompts as it stands."""
+    text = (ROOT / "docs" / "runner.md").read_text(encoding="utf-8")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    (one, *others) = prompts.load(mine).asked
+    assert (one.name, one.required, len(others)) == ("our-mayor", True, 10)
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [

@@ -6,6 +6,8 @@ in, so that nothing here is tied to a real server.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +71,7 @@ class Attempt:
         self._smoke: Background[Any] | None = None
         self._checked_at = self._disk_at = self._began
         self._ended_at: float | None = None
+        self._last_byte = 0
         self._unanswered_at: float | None = None
         self._is_serving = False
 
@@ -118,8 +121,6 @@ class Attempt:
 
     def signal(self, number: int) -> None:
         """Hand a signal on to the first process."""
-        import os
-
         if self._child and self._child.poll() is None:
             os.kill(self._child.pid, number)
 
@@ -156,6 +157,10 @@ class Attempt:
             return False
         if self._ended_at is None:
             self._ended_at = now
+            with contextlib.suppress(OSError):
+                self._last_byte = os.path.getsize(self.order.log)
+        if self._follower.taken < self._last_byte:  # much was written, and why it ended stands at the end
+            return False
         silent = now - max(self._follower.written_at, self._ended_at)
         return silent >= _QUIET or now - self._ended_at >= _LAST_WORDS
 
