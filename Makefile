@@ -39,7 +39,7 @@ format: $(VENV)/ready
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist rules/compiled.json rules/compiled-server.json
+	rm -rf $(VENV) build dist rules/compiled.json rules/compiled-rules.jsonl rules/compiled-server.json
 
 # The environment: this package, editable, with what its tests and checks need.
 $(VENV)/ready: pyproject.toml tools/hatch_build.py

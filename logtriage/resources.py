@@ -22,7 +22,7 @@ _IN_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "rules")
 _PARTS: Mapping[type, tuple[str, ...]] = {
     str: ("digest",),
     dict: ("facts", "labels", "log", "wrappers", "flags"),
-    list: ("gates", "failures", "by_gate", "frames", "kept", "signatures", "rules", "secrets"),
+    list: ("gates", "failures", "by_gate", "frames", "kept", "signatures", "owners", "decisive", "secrets"),
 }
 _SERVER_PARTS: Mapping[type, tuple[str, ...]] = {
     dict: ("aliases", "flags", "preflight", "runner"),
@@ -59,6 +59,7 @@ def corpus_folder() -> str | None:
 def shipped_rules() -> dict[str, Any] | None:
     """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time.
 
+    The rules themselves are lines of JSON, since of hundreds a log needs a few.
     The knowledge about servers is no part of them: `server_file` names the file that `server_knowledge` reads.
     """
     return _load_rules(os.path.join(_IN_WHEEL, "compiled.json"))
@@ -85,12 +86,17 @@ def cache_rules(compiled: dict[str, Any]) -> None:
 
 
 def write_rules(compiled: dict[str, Any], target: str) -> None:
-    """Write compiled rules to `target` and the knowledge about servers to a file beside it. Raises OSError."""
-    rules = {name: part for name, part in compiled.items() if name != "server"}
-    for path, part in ((_server_part(target), compiled["server"]), (target, rules)):
+    """Write compiled rules to `target`, the rules and what advice knows to files beside it. Raises OSError."""
+    head = {name: part for name, part in compiled.items() if name not in ("server", "rules")}
+    parts = {
+        _server_part(target): [compiled["server"]],
+        _rules_part(target): compiled["rules"],
+        target: [head],  # the last, so that it never stands without the others
+    }
+    for path, items in parts.items():
         temporary = f"{path}.{os.getpid()}.tmp"  # another process may be doing the same
         with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(part, file, ensure_ascii=False, separators=(",", ":"))
+            file.writelines(json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n" for item in items)
         os.replace(temporary, path)
 
 
@@ -98,13 +104,26 @@ def _server_part(path: str) -> str:
     return f"{path.removesuffix('.json')}-server.json"
 
 
+def _rules_part(path: str) -> str:
+    return f"{path.removesuffix('.json')}-rules.jsonl"
+
+
 def _folder() -> str:
     return _IN_WHEEL if os.path.isdir(_IN_WHEEL) else _IN_CHECKOUT
 
 
 def _load_rules(path: str) -> dict[str, Any] | None:
-    rules = _load(path)
-    return None if rules is None or not _has(rules, _PARTS) else {**rules, "server_file": _server_part(path)}
+    head = _load(path)
+    if head is None or not _has(head, _PARTS):
+        return None
+    try:
+        with open(_rules_part(path), "rb") as file:
+            *rules, rest = file.read().split(b"\n")
+    except OSError:
+        return None
+    if rest or len(rules) != head.get("count"):
+        return None
+    return {**head, "rules": rules, "server_file": _server_part(path)}
 
 
 def _has(data: dict[str, Any], parts: Mapping[type, Iterable[str]]) -> bool:

@@ -12,13 +12,13 @@ from logtriage import pipeline, resources
 from logtriage.advice.evidence import Setting
 from logtriage.advice.servers import Servers
 from logtriage.engine.compile import compile_rules
+from logtriage.engine.ruleset import RuleSet
 from logtriage.errors import RuleError
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from logtriage.engine.ruleset import RuleSet
 
 KERNELS = "servers/sglang/kernels.yaml"
 FLAGS = "servers/sglang/flags.yaml"
@@ -79,6 +79,20 @@ def test_the_knowledge_is_a_file_of_its_own(tmp_path: Path) -> None:
     known = resources.server_knowledge(str(tmp_path / "compiled-server.json"))
     assert known == json.loads(json.dumps(compiled["server"]))
     assert resources.server_knowledge(str(tmp_path / "nothing.json")) is None
+
+
+def test_rules_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules come back as they were written; a file that was cut is not used."""
+    compiled = compile_rules([ROOT / "rules"])
+    resources.write_rules(compiled, str(tmp_path / "compiled.json"))
+    monkeypatch.setattr(resources, "_IN_WHEEL", str(tmp_path))
+    read = resources.shipped_rules()
+    assert read is not None
+    assert list(RuleSet(read).rules) == json.loads(json.dumps(compiled["rules"]))
+    lines = tmp_path / "compiled-rules.jsonl"
+    for cut in (lines.read_bytes()[:-1], lines.read_bytes().partition(b"\n")[2]):
+        lines.write_bytes(cut)
+        assert resources.shipped_rules() is None
 
 
 def test_a_healthy_log_does_not_need_it() -> None:

@@ -1,4 +1,4 @@
-"""Build hook: compiles the rule files into the two JSON files that the wheel ships."""
+"""Build hook: compiles the rule files into the JSON files that the wheel ships."""
 
 from __future__ import annotations
 

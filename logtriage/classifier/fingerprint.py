@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from logtriage.records import Event, Line
 
 _SAYS_LITTLE = 4
-_FRAME = re.compile(r'\s*File "(?:[^"]*[/\\])?([^"/\\]*)", line \d+,? in (\S+)')
+_FRAME = r'\s*File "(?:[^"]*[/\\])?([^"/\\]*)", line \d+,? in (\S+)'
 
 
 def of(at: int, lines: Sequence[Line], events: Sequence[Event]) -> str:
@@ -39,6 +39,6 @@ def of_text(text: str) -> str:
 def _deepest_frame(at: int, lines: Sequence[Line], event: Event) -> str:
     """File and function of the nearest frame above a line of the same event; nothing if there is none."""
     for index in range(at, event.first - 1, -1):
-        if lines[index].role == "frame" and (match := _FRAME.match(lines[index].text[lines[index].body :])):
+        if lines[index].role == "frame" and (match := re.match(_FRAME, lines[index].text[lines[index].body :])):
             return f"{match[1]} {match[2]}"
     return ""

@@ -16,16 +16,16 @@ _SUBSTITUTES = re.compile(
     |(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)
     |(?P<arch>\b(?:sm|SM|compute|COMPUTE)[ _-]?(?P<sm>\d{2,3})[af]?\b|\bSM(?P<family>\d{1,2})x\b)"""
 )
-_DOTTED = re.compile(r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b")
-_MAJORS = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\]")
+_DOTTED = r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
+_MAJORS = r"\[(\d{1,2}(?:, ?\d{1,2})*)\]"
 _RANKS = re.compile(r"(?i)\b(rank|tp|dp|pp|ep|gpu|cuda|node|layer|worker|device|shard|local_rank|pid)([ :=_#]?)\d+\b")
 _NUMBER = re.compile(r"(?<!\bsm)(?<!\d)\d+(?:[.,:]\d+)*")
-_ENDING = re.compile(r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cubin|pt|txt)$")
+_ENDING = r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cubin|pt|txt)$"
 
 
-_SAME_LETTER = re.compile(r"([^\W\d_]|[!?$@&,])\1{7,}")
-_SAME_WORD = re.compile(r"(?i)\b(\w{1,20})(?:[ ,.]{1,2}\1\b){4,}")
-_SAME_PHRASE = re.compile(r"(?i)\b(\w[^\n]{8,80}?\w[ ,.!]{1,2})\1\1")
+_SAME_LETTER = r"([^\W\d_]|[!?$@&,])\1{7,}"
+_SAME_WORD = r"(?i)\b(\w{1,20})(?:[ ,.]{1,2}\1\b){4,}"
+_SAME_PHRASE = r"(?i)\b(\w[^\n]{8,80}?\w[ ,.!]{1,2})\1\1"
 _SCRIPTS = (
     (0x41, 0x24F), (0x370, 0x3FF), (0x400, 0x52F), (0x590, 0x5FF), (0x600, 0x6FF), (0x900, 0xDFF), (0xE00, 0xE7F),
     (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF),
@@ -39,7 +39,7 @@ def oddities(text: str) -> list[str]:
     found = [
         name
         for name, pattern in (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRASE))
-        if pattern.search(text)
+        if re.search(pattern, text)
     ]
     if not text.isascii():
         codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
@@ -67,8 +67,8 @@ def archs(text: str) -> set[int]:
             named.add(int(match["sm"]))
         elif match["family"]:
             named.add(int(match["family"]) * 10)
-    named.update(int(major) * 10 + int(minor) for major, minor in _DOTTED.findall(text))
-    for listed in _MAJORS.findall(text):
+    named.update(int(major) * 10 + int(minor) for major, minor in re.findall(_DOTTED, text))
+    for listed in re.findall(_MAJORS, text):
         majors = [int(major) for major in listed.split(",")]
         named.update(major * 10 for major in majors if 7 <= major <= 12)
     return {sm for sm in named if 50 <= sm <= 130}
@@ -84,7 +84,7 @@ def _substitute(match: re.Match[str]) -> str:
     kind = match.lastgroup
     if kind == "path":
         last = match["path"].rstrip("/").rpartition("/")[2]
-        return f"<path> {last}" if _ENDING.search(last) else "<path>"
+        return f"<path> {last}" if re.search(_ENDING, last) else "<path>"
     if match["arch"]:
         return f"sm{match['sm']}" if match["sm"] else f"sm{match['family']}x"
     return f"<{kind}>"

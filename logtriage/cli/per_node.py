@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_NUMBER = re.compile(r"-?\d{1,9}", re.ASCII)
+_NUMBER = r"(?a)-?\d{1,9}"
 
 
 class ExitCode(click.ParamType):  # type: ignore[type-arg]
@@ -24,7 +24,7 @@ class ExitCode(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, tuple):  # converted before
             return value
         log, equals, number = str(value).rpartition("=")
-        if not _NUMBER.fullmatch(number) or (equals and not log):
+        if not re.fullmatch(_NUMBER, number) or (equals and not log):
             raise click.BadParameter(f"{value!r} is no exit code; give 137, or node3.log=137 for one node", ctx, param)
         return log or None, int(number)
 

@@ -41,7 +41,6 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
     """Walk the events once; the latest mark of the rank, or of the whole server, is the stage."""
     stage_of = {number: mark["stage"] for mark in rules.log["marks"] for number in mark["any"]}
     boundaries = set(rules.log["boundaries"])
-    ends = {number for rule in rules.rules if rule["strength"] == "decisive" for number in rule["any"]}
     marks: list[Mark] = []
     placed: list[Event] = []
     launch, progressed = 0, False
@@ -61,7 +60,7 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
         if is_fatal(event, lines, rules):
             died.add(event.rank)
         for at, hit in found:
-            progressed = progressed or hit.signature in ends
+            progressed = progressed or hit.signature in rules.decisive
             if stage := stage_of.get(hit.signature):
                 mark = Mark(at, launch, event.rank, event.time, stage)
                 marks.append(mark)

@@ -15,7 +15,7 @@ from logtriage.engine.rule_source import RuleSource
 from logtriage.errors import RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from logtriage.engine.schema import LabelFile, Rule, Signature
@@ -64,6 +64,9 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "frames": [number for number, route in enumerate(routes) if route == "frame"],
         "kept": [number for number, route in enumerate(routes) if route == "kept"],
         "signatures": table.entries,
+        "owners": _owners(rules, len(table.entries)),
+        "decisive": sorted({number for rule in rules if rule["strength"] == "decisive" for number in rule["any"]}),
+        "count": len(rules),
         "rules": rules,
         "log": {
             "prefixes": log.prefixes,
@@ -156,6 +159,15 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFil
         "unless": [[table.alternatives(item), item.scope] for item in rule.unless],
         "when": when,
     }
+
+
+def _owners(rules: Sequence[dict[str, Any]], signatures: int) -> list[list[int]]:
+    """For each signature the numbers of the rules that it may set off."""
+    owners: list[list[int]] = [[] for _ in range(signatures)]
+    for number, rule in enumerate(rules):
+        for signature in sorted(set(rule["any"])):
+            owners[signature].append(number)
+    return owners
 
 
 def _head(file: LabelFile) -> dict[str, Any]:

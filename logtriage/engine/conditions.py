@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Any
 
-_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|<|>)\s*(\S+?)\s*(?:,|$)")
+_CLAUSE = r"\s*(>=|<=|==|!=|<|>)\s*(\S+?)\s*(?:,|$)"
 _DIGITS = 18
 """Digits of a number that are looked at: dates have 8 or 14; Python refuses to read one of thousands."""
 
@@ -69,7 +69,7 @@ def _number(fact: Any) -> float:
 def in_range(version: str, wanted: str) -> bool:
     """Return whether `version` fulfils clauses such as ``>=0.5.9,<0.5.16``."""
     have = version_key(version)
-    for operator, text in _CLAUSE.findall(wanted):
+    for operator, text in re.findall(_CLAUSE, wanted):
         limit = version_key(text)
         outcome = {
             ">=": have >= limit, "<=": have <= limit, "==": have == limit,

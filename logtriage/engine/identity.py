@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from logtriage.records import Launch
 
-_NAMED = re.compile(r"(?:node|worker|rank|host|pod|nr|sglang)[-_.]?(?:rank)?[-_.]?(\d{1,4})(?!\d)", re.IGNORECASE)
-_TAG = re.compile(r"(?<![A-Z_])(DP|PP|TP)(\d{1,5})")
+_NAMED = r"(?i)(?:node|worker|rank|host|pod|nr|sglang)[-_.]?(?:rank)?[-_.]?(\d{1,4})(?!\d)"
+_TAG = r"(?<![A-Z_])(DP|PP|TP)(\d{1,5})"
 _MOST = 10_000  # nodes, ranks
 
 
@@ -26,7 +26,7 @@ class Layout(Record):
 
     def place(self, rank: str) -> tuple[int, int] | None:
         """Return the node on which a rank such as ``TP9`` or ``PP1 TP3`` runs, and its number there."""
-        ranks = {kind: int(number) for kind, number in _TAG.findall(rank)}
+        ranks = {kind: int(number) for kind, number in re.findall(_TAG, rank)}
         if "TP" not in ranks or not self.nodes or not self.tensor or ("PP" not in ranks and self.pipeline > 1):
             return None
         nodes_per_stage = max(self.nodes // self.pipeline, 1)
@@ -76,7 +76,7 @@ def by_name(names: Sequence[str], nodes: int | None) -> list[int | None]:
 def _in_name(name: str) -> int | None:
     """The last number behind a word for a node in the name of a file, or else in that of its folders."""
     for part in reversed(re.split(r"[/\\!:]", name)):
-        if found := _NAMED.findall(part):
+        if found := re.findall(_NAMED, part):
             return int(found[-1])
     return None
 

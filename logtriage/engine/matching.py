@@ -60,7 +60,7 @@ def match(
     index = _Index(lines, hits)
     matches: list[Match] = []
     near: list[NearMiss] = []
-    for rule in rules.rules:
+    for rule in rules.rules_of(index.signatures):
         for at, hit in index.of_rule(rule):
             event = events[lines[at].event]
             captured = rules.typed(hit.groups)
@@ -87,6 +87,7 @@ class _Index:
             for hit in hits[at]:
                 self._lines_of[hit.signature].append((at, hit))
         self._lines = lines
+        self.signatures = frozenset(self._lines_of)
 
     def of_rule(self, rule: dict[str, Any]) -> Iterable[tuple[int, Hit]]:
         """The rule's hits, one per line: the one that caught most."""

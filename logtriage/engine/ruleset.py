@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 TIME_LIMIT = 0.25
 """Seconds that a user's regular expression may take on one line; it counts as no hit if it takes longer."""
@@ -19,6 +21,22 @@ class Hit(NamedTuple):
     start: int
     end: int
     groups: dict[str, str]
+
+
+class Rules(Sequence[dict[str, Any]]):
+    """The rules by number; one that is given as JSON is read when it is first asked for: a log needs a few of them."""
+
+    def __init__(self, items: Sequence[dict[str, Any] | bytes]) -> None:
+        self._items = list(items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, number: Any) -> Any:
+        item = self._items[number]
+        if isinstance(item, bytes):
+            item = self._items[number] = json.loads(item)
+        return item
 
 
 class RuleSet:
@@ -38,7 +56,9 @@ class RuleSet:
     ) -> None:
         self.digest: str = compiled["digest"]
         self.labels: dict[str, dict[str, Any]] = compiled["labels"]
-        self.rules: list[dict[str, Any]] = compiled["rules"]
+        self.rules = Rules(compiled["rules"])
+        self.decisive = frozenset(compiled["decisive"])
+        self._owners: list[list[int]] = compiled["owners"]
         self.log: dict[str, Any] = compiled["log"]
         self.flags: dict[str, Any] = compiled["flags"]
         self.secrets: list[dict[str, Any]] = compiled["secrets"]
@@ -68,6 +88,11 @@ class RuleSet:
         """All anchors that stand on ordinary lines, and the general words of failure, each once and sorted."""
         through_gates = (self._signatures[number][0] for numbers in self._by_gate for number in numbers)
         return sorted({*through_gates, *self.failures})
+
+    def rules_of(self, signatures: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """Yield the rules that one of the signatures may set off, in the order of the rule files."""
+        for number in sorted({number for signature in signatures for number in self._owners[signature]}):
+            yield self.rules[number]
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a message (the line without its prefix)."""
