@@ -328,3 +328,14 @@ def test_program_that_is_not_there(state: dict[str, str], run: Any) -> None:
     assert "/no/such/python3: cannot be started" in done.stderr
     again = run("run", "--", "/no/such/python3", "-m", "sglang.launch_server", "--model-path", "m", env=state)
     assert "never came to an end" not in again.stderr
+
+
+def test_evidence_of_another_environment_is_not_obeyed(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """What failed on SM120 is launched on SM100 all the same, where it works; on SM120 it is not launched again."""
+    words = server(port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm")
+    there, here = ["--once", "--sm", "120", "--", *words], ["--once", "--sm", "100", "--", *words]
+    assert labels(ran(["--max-attempts", "1", *there], state)[1]) == ["sm100-only-kernel"]
+    code, result, err = ran(here, state | {"FAKE_SM": "100"})
+    assert (code, labels(result), result["known"]) == (0, ["healthy"], []), err
+    code, result, err = ran(there, state)
+    assert (code, labels(result), len(result["known"])) == (0, ["healthy"], 1), err

@@ -94,6 +94,7 @@ class Attempt:
         )
         self._steps: Iterator[Report | None] = self._follower.steps()
         self._observer.launched(order, self._child.pid)
+        self._follower.report()  # what judging needs is loaded while there is time: later every moment counts
 
     def judge(self) -> Result:
         """Follow it until it answers or has failed; a launch that failed is ended. Starts it if need be."""

@@ -40,7 +40,7 @@ def stop(
     hurry: Callable[[], bool] = lambda: False,
 ) -> Stopped:
     """End all processes of a launch whose process group is `group`; `hurry` says when to go to SIGKILL at once."""
-    living = family.alive(thorough=True)
+    living = family.alive() or family.alive(thorough=True)  # strays are looked for once the rest has its signal
     pids = {process.pid for process in living}
     sent: list[str] = []
     for name, number, seconds in (
@@ -56,8 +56,8 @@ def stop(
             clock.sleep(_LOOK)
             before = {process.pid for process in living}
             living = family.alive(thorough=True)
-            if number == signal.SIGKILL and {process.pid for process in living} - before:
-                _send(number, group, living)  # it forked in between
+            if new := [process for process in living if process.pid not in before]:
+                _send(number, 0, new)  # it forked in between, or had gone astray
         pids |= {process.pid for process in living}
     left = [f"{processes.described(process)} does not end" for process in living]
     return Stopped(tuple(sent), (*left, *_not_released(pids, limits, clock)))
