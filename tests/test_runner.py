@@ -171,7 +171,7 @@ def test_interrupt_stops_the_child_and_tells_what_was_tried(state: dict[str, str
 
 
 def test_killed_runner_then_resume(state: dict[str, str], port: int, tmp_path: Path) -> None:
-    """SIGKILL of the runner leaves a server behind: the next run names it, --resume ends it and goes on."""
+    """SIGKILL of the runner leaves a server behind: other runs on its port name it, --resume ends it and goes on."""
     words = server(port, tmp_path)
     process = started(["--once", "--", *words], state | {"FAKE_DO": "hang:weight-load"})
     wait_for(lambda: mine(tmp_path))
@@ -180,6 +180,10 @@ def test_killed_runner_then_resume(state: dict[str, str], port: int, tmp_path: P
     process.communicate()
     left = mine(tmp_path)
     assert left
+    code, _, err = ran(["--ledger", str(tmp_path / "other.sqlite"), "--", *words], state)
+    assert code == 2
+    assert f"pid {left[0].pid}" in err
+    assert f"is going to take port {port}" in err
     code, result, err = ran(["--resume"], state)
     assert code == 0, err
     assert str(left[0].pid) in err

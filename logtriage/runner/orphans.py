@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from logtriage.errors import InputError
-from logtriage.runner import cleanup, launcher, ledger
+from logtriage.runner import cleanup, launcher, ledger, processes, results
 from logtriage.runner.processes import Family, birth, described
 
 if TYPE_CHECKING:
@@ -45,6 +45,22 @@ def settle(book: ledger.Ledger, resumed: str | None, rules: RuleSet, clock: Cloc
                 book.update(row["id"], ended=ledger.now(), ending="runner-killed", label="incomplete")
         if run["id"] != resumed and not _left(book, run["id"]):
             book.end_run(run["id"], "killed", "its runner was killed")
+
+
+def refuse_waiting(port: int, rules: RuleSet) -> None:
+    """Raise InputError for a server of an earlier run, of whatever ledger, that is going to take the port.
+
+    Who calls it has the lock on the port, so no living runner watches that server; a server that has the port already
+    is found by asking who holds it.
+    """
+    for marker, found in processes.marked().items():
+        for one in found:
+            words = processes.words_of(one)
+            if results.flags_of(words, rules) and results.address_of(words, rules).port == port:
+                raise InputError(
+                    f"{processes.described(one)} was launched by an earlier run ({marker}), nobody watches it, and it "
+                    f"is going to take port {port}: end it, or give another --port"
+                )
 
 
 def restored(text: str, rules: RuleSet) -> tuple[str, ...]:

@@ -109,13 +109,18 @@ def send(number: int, process: Process) -> None:
         os.close(handle)
 
 
-def described(process: Process) -> str:
-    """Return who a process is, for people: its id and the first words of its command."""
+def words_of(process: Process) -> list[str]:
+    """Return the words of a process's command; none if it has ended."""
     try:
         with open(f"/proc/{process.pid}/cmdline", "rb") as file:
-            words = file.read(2000).decode(errors="replace").replace("\0", " ").strip()
+            return file.read().decode(errors="replace").rstrip("\0").split("\0")
     except OSError:
-        words = ""
+        return []
+
+
+def described(process: Process) -> str:
+    """Return who a process is, for people: its id and the first words of its command."""
+    words = " ".join(words_of(process))[:2000]
     shown = " ".join("".join(char if char.isprintable() else " " for char in words).split())[:120]
     return f"pid {process.pid} ({shown})" if shown else f"pid {process.pid}"
 

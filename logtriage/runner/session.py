@@ -70,6 +70,9 @@ class Session:
         self._identity = found.identity() | {name: str(value) for name, value in given.items() if value is not None}
         self._key = ledger.key_of(self._identity)
         orphans.settle(self.book, self.run if resume else None, rules, clock, observer)
+        address = results.address_of(self.command, rules)
+        if self._probes.holder(address.host, address.port) is None:
+            orphans.refuse_waiting(address.port, rules)
         self.logs = plan.logs or os.path.join(ledger.state_folder(), "runs", self.run)
         try:
             os.makedirs(self.logs, mode=0o700, exist_ok=True)
