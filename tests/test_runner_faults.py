@@ -264,6 +264,30 @@ def test_a_clock_that_jumps(rules: RuleSet, quick: Any, tmp_path: Path, monkeypa
     book.close()
 
 
+def test_what_ends_while_it_is_named_is_not_left_open(
+    rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of a killed runner lives when it is looked at and is gone a moment later: the run after that closes it."""
+    looks = [[psutil.Process()]]
+
+    class Vanishing:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        def alive(self, *, thorough: bool) -> list[psutil.Process]:
+            return looks.pop() if looks else []
+
+    monkeypatch.setattr("logtriage.runner.orphans.Family", Vanishing)
+    book = ledger.Ledger(str(tmp_path / "ledger.sqlite"))
+    book.begin_run("r", {}, "key", "command", {}, "another process")
+    book.begin_attempt({"id": "r:1", "run": "r", "number": 1, "command": "command", "started": "then", "pid": 1})
+    orphans.settle(book, None, rules, following.system_clock(), Told())
+    assert [row["id"] for row in book.unfinished()] == ["r:1"]
+    orphans.settle(book, None, rules, following.system_clock(), Told())
+    assert book.unfinished() == []
+    book.close()
+
+
 def test_two_runs_with_one_folder_for_logs(rules: RuleSet, quick: Any, tmp_path: Path) -> None:
     """The second run judges its own log, not what the first one has left there under the same name."""
     bad = command(free_port(), "--moe-runner-backend", "flashinfer_trtllm")

@@ -27,6 +27,7 @@ def settle(book: ledger.Ledger, resumed: str | None, rules: RuleSet, clock: Cloc
     for run in book.runs():
         if run["ended"] is not None or _lives(run):
             continue
+        is_left = False
         for row in book.attempts("run = ?", (run["id"],)):  # one without an id may have been launched all the same
             family = Family(row["pid"], row["birth"], row["id"])
             living = family.alive(thorough=True)
@@ -37,13 +38,14 @@ def settle(book: ledger.Ledger, resumed: str | None, rules: RuleSet, clock: Cloc
                 if stopped.left:
                     raise InputError(f"what {row['id']} left behind does not end: {'; '.join(stopped.left)}")
             elif living:
+                is_left = True  # until a later runner finds it gone
                 observer.note(f"the runner of {row['id']} was killed and left this behind: {names}; "
                               f"`logtriage run --resume` ends it and goes on")  # fmt: skip
                 continue
             if row["ended"] is None:
                 observer.note(f"{row['id']} never came to an end (its runner was killed); its log is {row['log']}")
                 book.update(row["id"], ended=ledger.now(), ending="runner-killed", label="incomplete")
-        if run["id"] != resumed and not _left(book, run["id"]):
+        if run["id"] != resumed and not is_left:
             book.end_run(run["id"], "killed", "its runner was killed")
 
 
@@ -87,8 +89,3 @@ def restored(text: str, rules: RuleSet) -> tuple[str, ...]:
 def _lives(run: dict[str, Any]) -> bool:
     """Whether the process that makes a run is alive."""
     return run["pid"] is not None and birth(run["pid"]) == run["birth"]
-
-
-def _left(book: ledger.Ledger, run: str) -> bool:
-    rows = book.attempts("run = ?", (run,))
-    return any(Family(row["pid"], row["birth"], row["id"]).alive(thorough=True) for row in rows)
