@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from logtriage.runner import ledger, processes
+from logtriage import following
+from logtriage.runner import ledger, orphans, processes
 from tests import running
 from tests.running import Told, command, free_port, labels, ran
 
@@ -267,7 +268,7 @@ def test_a_clock_that_jumps(rules: RuleSet, quick: Any, tmp_path: Path, monkeypa
 def test_what_ends_while_it_is_named_is_not_left_open(
     rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server of a killed runner lives when it is looked at and is gone a moment later: the run after that closes it."""
+    """A server of a killed runner lives when it is looked at and is gone a moment later: the next run closes it."""
     looks = [[psutil.Process()]]
 
     class Vanishing:
