@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from logtriage.runner.ledger import Ledger
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -156,6 +157,23 @@ def test_working_server_stays_in_the_foreground(state: dict[str, str], port: int
     process.communicate(timeout=60)
     assert process.returncode == 0
     assert not mine(tmp_path)
+    book = Ledger(str(tmp_path / "state" / "logtriage" / "ledger.sqlite"))
+    assert [run["outcome"] for run in book.runs()] == ["served"]
+    assert [row["exit_code"] for row in book.attempts()] == [-9]  # SGLang ends a stop so
+
+
+def test_served_server_that_is_killed_is_a_failure(state: dict[str, str], port: int, tmp_path: Path) -> None:
+    """If the server in the foreground dies without having been asked to, the exit code is 1 and the ledger has why."""
+    process = started(["--", *server(port, tmp_path)], state)
+    assert process.stdout is not None
+    line = next(line for line in iter(process.stdout.readline, "") if line.startswith("server: "))
+    os.kill(int(line.split("pid ")[1].split()[0]), signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert not mine(tmp_path)
+    book = Ledger(str(tmp_path / "state" / "logtriage" / "ledger.sqlite"))
+    assert [run["outcome"] for run in book.runs()] == ["failed"]
+    assert [row["label"] for row in book.attempts()] == ["killed-unexplained"]
 
 
 def test_interrupt_stops_the_child_and_tells_what_was_tried(state: dict[str, str], port: int, tmp_path: Path) -> None:

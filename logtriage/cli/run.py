@@ -107,12 +107,12 @@ def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
         return exit_codes.INTERRUPTED if outcome.state == "interrupted" else exit_codes.FAILED
     if outcome.attempt is None or session.plan.then != "serve":
         return exit_codes.HEALTHY
-    from logtriage.runner.session import ended_well
+    from logtriage.runner.session import is_well
 
     output.finish()
     result = session.serve(outcome)
     output.complain(plain.one_line(f"logtriage: the server has ended: {result.because}"))
-    if wishes.count or ended_well(result):
+    if wishes.count or is_well(result):
         return exit_codes.HEALTHY
     output.complain(plain.one_line(f"logtriage: {result.report.label}: {result.report.verdict.because}"))
     return exit_codes.FAILED

@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from logtriage import following
-from logtriage.records import Record, Seen
+from logtriage.records import Seen
 from logtriage.runner import activity, cleanup, launcher, results
 from logtriage.runner.background import Background
 from logtriage.runner.processes import Family, birth
@@ -111,7 +111,7 @@ class Attempt:
         asked: Background[Any] = Background(
             lambda: self._probes.speed(self.order.address.url, api_key=self.order.address.api_key)
         )
-        return self._pump(lambda: None if not asked.is_done else Answered(asked.result()))
+        return self._pump(lambda: None if not asked.is_done else results.Answered(asked.result()))
 
     def serve(self) -> Result:
         """Follow a server that answers until it ends or is asked to; return what came of it."""
@@ -257,6 +257,10 @@ class Attempt:
         if (text := self._disk_is_full()) is not None:  # and what it died of could not be written
             return self._over(results.DISK_FULL, f"{text}; it ended with exit code {code}", label="host-resources")
         report = self._follower.report(self._options.replace(exit_code=code))
+        if report.label == "healthy" and not results.ended_well(report, code):
+            label = "killed-unexplained" if code in (-9, 137) else "unknown"
+            seen = Seen(label, f"it ended with exit code {code}, though nothing in its log asks it to")
+            report = self._follower.report(self._options.replace(exit_code=code, seen=seen))
         stopped = self.stop()
         left = ", and left processes behind, which were ended" if stopped.signals else ""
         return self._result(results.EXITED, f"it ended with exit code {code}{left}", report, stopped=stopped)
@@ -291,12 +295,6 @@ class Attempt:
             if stage == "serving":
                 self._checked_at = self._began  # its log says that it is ready: ask at once
             self._observer.stage(self.order, stage, seconds)
-
-
-class Answered(Record):
-    """What a question that was asked beside the log brought."""
-
-    value: Any
 
 
 def _who(holder: Any) -> str:

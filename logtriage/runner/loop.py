@@ -12,7 +12,7 @@ from logtriage.records import Record
 from logtriage.redact import Redactor
 from logtriage.report.json_v1 import redact_shell
 from logtriage.runner import choices, entries, launcher, ledger, processes, results
-from logtriage.runner.attempt import Answered, Attempt
+from logtriage.runner.attempt import Attempt
 from logtriage.runner.decide import Next, Retry, Stop, after
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class Loop:
     def _measured(self, attempt: Attempt, result: Result) -> float:
         """Measure a server that works, write it down, stop it; return its tokens per second at 32 requests."""
         measured = attempt.measure()
-        speed = measured.value if isinstance(measured, Answered) else None
+        speed = measured.value if isinstance(measured, results.Answered) else None
         self._keep(result.replace(speed=speed, stopped=attempt.stop()), ledger.now())
         return float(speed.tokens_per_s_32 or speed.tokens_per_s_1 or 0.0) if speed is not None else 0.0
 

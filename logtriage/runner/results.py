@@ -87,6 +87,12 @@ class Result(Record):
         return self.ending == READY and self.report.label == "healthy"
 
 
+class Answered(Record):
+    """What a question that was asked beside the log brought."""
+
+    value: Any
+
+
 class Observer:
     """Is told what happens; each method may be replaced."""
 
@@ -104,6 +110,15 @@ class Observer:
 
     def note(self, text: str) -> None:
         """Something that whoever runs it should know."""
+
+
+def ended_well(report: Report, exit_code: int | None) -> bool:
+    """Return whether a server has ended because it was asked to.
+
+    SGLang ends such a stop with SIGKILL on itself, so its log tells, not its exit code alone.
+    """
+    asked = any(match.rule["id"] == "ordered-stop" for match in report.incident.outcomes)
+    return asked or exit_code in (0, -2, -15, 130, 143)
 
 
 def address_of(command: Sequence[str], rules: RuleSet) -> Address:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from logtriage.runner.results import Observer, Result
 
 _HOOK_SECONDS = 60.0
-_ENDED_WELL = (0, -2, -15, 130, 143)
 
 
 class Asked(Record):
@@ -108,7 +107,7 @@ class Session:
         result = outcome.attempt.serve()
         marker = result.order.marker
         self.book.update(marker, exit_code=result.exit_code, ended=ledger.now())
-        well = ended_well(result)
+        well = is_well(result)
         if not well:
             verdict = result.report.verdict
             self.book.update(marker, label=verdict.label, outcome=verdict.outcome)
@@ -161,6 +160,6 @@ class Session:
                     self._observer.note(f"--on-attempt {self.plan.on_attempt}: exit code {done.returncode}")
 
 
-def ended_well(result: Result) -> bool:
+def is_well(result: Result) -> bool:
     """Return whether a server that was served has ended because somebody asked it to."""
-    return result.ending == results.INTERRUPTED or result.exit_code in _ENDED_WELL
+    return result.ending == results.INTERRUPTED or results.ended_well(result.report, result.exit_code)

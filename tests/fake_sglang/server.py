@@ -165,13 +165,13 @@ class Fake:
         """Stop within a moment of SIGTERM, with the lines that SGLang prints."""
 
         def stop(number: int, _: Any) -> None:
-            self.say(
-                f"{signal.Signals(number).name} received. signum=None frame=None. "
-                "Draining requests and shutting down..."
-            )
+            name = signal.Signals(number).name
+            self.say(f"{name} received. signum=None frame=None. Draining requests and shutting down...")
             for child in self.children:
                 child.kill()
-            os._exit(0)
+            self.say("Subprocess scheduler_0 (pid=1) crashed with exit code -15. Triggering SIGQUIT for cleanup...")
+            self.say("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
+            os.kill(os.getpid(), signal.SIGKILL)
 
         def ignore(number: int, _: Any) -> None:
             self.say(f"{signal.Signals(number).name} is ignored")
