@@ -48,6 +48,8 @@ class Follower:
         self, name: str, rules: RuleSet, options: pipeline.Options, clock: Clock, until: str = "ready",
         grace: float = GRACE, on_stage: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
+        self.on_piece: Callable[[bytes], None] | None = None
+        """Is given what is written, as it comes."""
         search, anchors = pipeline.searches(rules)
         self._log = GrowingLog("<stdin>" if name == "-" else name, rules.wrappers, search.offsets, anchors)
         self._name = name
@@ -81,6 +83,8 @@ class Follower:
         for piece in intake_follow.pieces(self._name, self._clock.sleep, self._notes):
             if piece:
                 self._log.add(piece)
+                if self.on_piece is not None:
+                    self.on_piece(piece)
                 self._taken += len(piece)
                 self._written_at = self._clock.now()
                 if self._alarm.rings(piece):

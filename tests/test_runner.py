@@ -247,9 +247,20 @@ def test_detached_server_lives_on_and_the_script_starts_it(state: dict[str, str]
     """--detach leaves the server and names it; --save and --on-attempt have what works; secrets stand in neither."""
     script, heard = tmp_path / "launch.sh", tmp_path / "heard.json"
     words = server(port, tmp_path, "--api-key", "sk-not-to-be-seen-anywhere-42")
-    options = ["--detach", "--save", str(script), "--on-attempt", f"cat > {heard}", "--record", str(tmp_path / "cases")]
+    options = [
+        "--detach",
+        "--echo",
+        "--save",
+        str(script),
+        "--on-attempt",
+        f"cat > {heard}",
+        "--record",
+        str(tmp_path / "cases"),
+    ]
     code, result, err = ran([*options, "--", *words], state)
     assert code == 0, err
+    assert "The server is fired up and ready to roll!" in err
+    assert "sk-not-to-be-seen" not in err
     pid = result["working"]["pid"]
     assert pid in [process.pid for process in mine(tmp_path)]
     assert script.read_text(encoding="utf-8").startswith("#!/bin/sh\n")

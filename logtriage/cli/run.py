@@ -14,12 +14,14 @@ from logtriage.cli import exit_codes, output, tried
 from logtriage.cli.analyze import rule_folders
 from logtriage.cli.options import RULES, SM, VERSION
 from logtriage.errors import InputError
+from logtriage.redact import Redactor
 from logtriage.report import plain
 from logtriage.runner.results import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from logtriage.engine.ruleset import RuleSet
     from logtriage.runner.results import Order, Result
     from logtriage.runner.session import Session
 
@@ -52,6 +54,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--on-attempt", metavar="CMD", help="Shell command that gets each attempt as JSON on standard input.")
 @click.option("--prompts", type=click.Path(), metavar="FILE", help="Prompts with expected patterns for the smoke test.")
 @click.option("--logs", metavar="DIR", help="Folder for the logs of the attempts.")
+@click.option(
+    "--echo", is_flag=True, default=None, help="Print on standard error what the servers print, without secrets."
+)
 @click.option("--record", metavar="DIR", help="Record every attempt in the form of the corpus. Also LOGTRIAGE_RUN.")
 @click.option("--ledger", metavar="FILE", help="The ledger, if not the one in the state folder.")
 @click.option("--resume", is_flag=True, help="Go on with the last run of the ledger, and end what it left behind.")
@@ -85,8 +90,8 @@ def command(trailing: list[str] | None, /, **given: Any) -> int:
         for line in preview(plan, rules):
             output.say(line)
         return exit_codes.HEALTHY
-    session = Session(plan, rules, _Shown(), Asked(wishes.to_stop, wishes.in_a_hurry), system_clock(),
-                      resume=given["resume"])  # fmt: skip
+    asked = Asked(wishes.to_stop, wishes.in_a_hurry)
+    session = Session(plan, rules, _Shown(rules, echo=plan.echo), asked, system_clock(), resume=given["resume"])
     before = {number: signal.signal(number, wishes.heard) for number in _SIGNALS}
     try:
         return _run(session, wishes, given)
@@ -155,8 +160,11 @@ class _Wishes:
 class _Shown(Observer):
     """Shows on standard error what happens, as it happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: RuleSet, *, echo: bool) -> None:
         self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._redactor = Redactor(rules.secrets)
+        self._echo = echo
+        self._open = b""
 
     def launching(self, order: Order) -> None:
         self.note(f"attempt {order.number}: {order.why}")
@@ -172,6 +180,12 @@ class _Shown(Observer):
         else:
             output.complain(text)
 
+    def output(self, piece: bytes) -> None:
+        if self._echo:
+            lines, line_feed, self._open = (self._open + piece).rpartition(b"\n")
+            if line_feed:
+                output.complain(self._redactor.text(lines.decode("utf-8", "replace")))
+
     def judged(self, result: Result) -> None:
         if self._is_terminal:
             click.echo("\r\x1b[K", err=True, nl=False)
@@ -180,9 +194,7 @@ class _Shown(Observer):
         label = "works" if result.is_working else verdict.label
         output.complain(plain.one_line(f"  {label} after {result.seconds:.0f} s: {result.because}"))
         if root is not None:
-            from logtriage.redact import Redactor
-
-            text = Redactor(result.report.secrets).text(result.report.lines[root.line].text)
+            text = self._redactor.text(result.report.lines[root.line].text)
             output.complain(plain.one_line(f"  {text.strip()[:200]}"))
 
     def note(self, text: str) -> None:

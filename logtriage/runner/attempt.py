@@ -92,6 +92,7 @@ class Attempt:
         self._follower = following.Follower(
             order.log, self._rules, self._options, self._clock, "failed", self._grace, self._on_stage
         )
+        self._follower.on_piece = self._observer.output
         self._steps: Iterator[Report | None] = self._follower.steps()
         self._observer.launched(order, self._child.pid)
         self._follower.report()  # what judging needs is loaded while there is time: later every moment counts

@@ -280,6 +280,9 @@ class _Noting(results.Observer):
         self._book.update(self._id, stage=stage)
         self._to.stage(order, stage, seconds)
 
+    def output(self, piece: bytes) -> None:
+        self._to.output(piece)
+
     def judged(self, result: Result) -> None:
         self._to.judged(result)
 

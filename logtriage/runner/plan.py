@@ -40,7 +40,8 @@ class Plan(BaseModel):
         max_attempts: launches at most; `budget`: seconds for all of them; `start_timeout` for each to answer.
         retry_after: seconds to wait before each repetition of a launch whose failure may pass.
         then: what becomes of the working server: it is served in the foreground, left running, or stopped.
-        prompts: a file of prompts with expected patterns; `smoke`: whether answers are asked for at all.
+        prompts: a file of prompts with expected patterns for the smoke test.
+        echo: what the servers print is printed on standard error too.
         sm, server_version: what cannot be found out on this machine.
     """
 
@@ -55,7 +56,7 @@ class Plan(BaseModel):
     retry_after: list[Seconds] | None = None
     explore: bool = False
     then: Literal["serve", "detach", "stop"] = "serve"
-    smoke: bool = True
+    echo: bool = False
     prompts: str | None = None
     save: str | None = None
     on_attempt: str | None = None

@@ -105,6 +105,9 @@ class Observer:
     def stage(self, order: Order, stage: str, seconds: float) -> None:
         """It has reached a stage, so many seconds after the launch."""
 
+    def output(self, piece: bytes) -> None:
+        """The server has printed something."""
+
     def judged(self, result: Result) -> None:
         """An attempt is over, or answers."""
 
