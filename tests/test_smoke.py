@@ -134,6 +134,18 @@ def test_an_embedding_model_is_not_asked() -> None:
     assert (result.passed, result.answers) == (True, ())
 
 
+def test_a_server_without_a_tokenizer_is_not_judged() -> None:
+    """It takes token ids only, and says so itself; one that just refuses everything fails."""
+    with serving("no-tokenizer") as url:
+        result = smoke.run(url)
+    assert (result.passed, result.answers) == (True, ())
+    assert "without a tokenizer" in result.because
+    with serving("refuses-all") as url:
+        result = smoke.run(url)
+    assert (result.passed, result.label) == (False, "unknown")
+    assert "not initialised" in result.because
+
+
 def test_own_prompts(tmp_path: Path) -> None:
     """A user's prompt is asked first; a miss fails with its own reason, in a file that may leave out the others."""
     mine = tmp_path / "mine.yaml"

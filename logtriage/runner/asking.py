@@ -43,7 +43,7 @@ class Told(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """No answer: `kind` is that of a Silence, `status` or `no-answer`, or `nan` for logprobs that JSON cannot hold."""
+    """No answer: `kind` is that of a Silence, `status`, `no-answer`, `nan` (logprobs no JSON holds) or `no-text`."""
 
     kind: str
     detail: str
@@ -92,6 +92,15 @@ async def find_form(server: Client, prompt: Prompt, model: str | None, answer_s:
             first = first or told
     assert first is not None  # noqa: S101 - four forms were tried
     return first
+
+
+async def takes_no_text(server: Client, answer_s: float) -> bool:
+    """Return whether the server says that it runs without a tokenizer: then it takes and gives token ids only."""
+    for path in ("/server_info", "/get_server_info"):  # up to 0.5.5 only the second is known
+        reply = await server.call("GET", path, timeout_s=answer_s)
+        if isinstance(reply, Reply) and isinstance(info := reply.json(), dict) and "skip_tokenizer_init" in info:
+            return info["skip_tokenizer_init"] is True
+    return False
 
 
 async def ask(

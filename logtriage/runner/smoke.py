@@ -108,6 +108,8 @@ class _Test:
         notes = (*self._notes, *([] if finding else findings.notes(rows)))
         if finding:
             return SmokeResult(False, finding, finding.because, rows, bodies, "degenerate-output", notes)
+        if refused and refused.kind == "no-text":
+            return SmokeResult(True, None, refused.detail, label="healthy")
         if refused:
             label = "incomplete" if refused.kind == "stopped" else "unknown"
             return SmokeResult(False, None, refused.detail, rows, bodies, label, notes)
@@ -121,6 +123,8 @@ class _Test:
         asked, limits = self._prompts.asked, self._prompts.limits
         found = await asking.find_form(server, asked[0].prompt, self._model, limits.answer_s)
         if isinstance(found, Refused):
+            if found.kind == "status" and await asking.takes_no_text(server, limits.answer_s):
+                return Refused("no-text", "it runs without a tokenizer and takes no text: its answers cannot be judged")
             return found._replace(detail=f"{asked[0].name}: {found.detail}")
         self._form = found.form
         self._note_form(found)

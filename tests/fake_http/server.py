@@ -117,6 +117,10 @@ def _base(ask: Ask) -> tuple[str, Any]:
     return text, sure
 
 
+def _no_tokenizer(ask: Ask) -> tuple[str, Any]:
+    raise Raw(400, "application/json", b'{"object": "error", "message": "the tokenizer was not initialised"}')
+
+
 def _small_looper(ask: Ask) -> tuple[str, Any]:
     return (STORY[:200] + LOOP * 12 if ask.long and not ask.hot else ask.known()), sure
 
@@ -129,6 +133,8 @@ BEHAVIOURS: dict[str, Behaviour] = {
     "tiny": _tiny,
     "base": _base,
     "small-looper": _small_looper,
+    "no-tokenizer": _no_tokenizer,
+    "refuses-all": _no_tokenizer,
     "leaks": lambda ask: (f"{ask.known()} My token is hf_{'aB3dE5gH7j' * 4}.", sure),
     "refuses": lambda ask: ("I'm sorry, but I can't help with that.", sure),
     "thinks": lambda ask: (f"<think>The user wants to know: {ask.text} That is easy.</think>\n\n{ask.known()}", sure),
@@ -190,6 +196,9 @@ class Handler(BaseHTTPRequestHandler):
             self._send(404, "application/json", b'{"detail":"Not Found"}')
         elif self.path in ("/model_info", "/get_model_info"):
             info = {"model_path": "/models/made-up", "is_generation": name != "embeds"}
+            self._send(200, "application/json", json.dumps(info).encode())
+        elif self.path == "/server_info":
+            info = {"model_path": "/models/made-up", "skip_tokenizer_init": name == "no-tokenizer"}
             self._send(200, "application/json", json.dumps(info).encode())
         elif self.path == "/health":
             self._send(503 if name == "warming" else 200, "text/plain", b"")
