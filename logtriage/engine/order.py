@@ -81,7 +81,12 @@ def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tup
         event = evidence.events[match.event]
         at = event.time if clocks is None else clocks.at(match.line)
         by_time = timed if clocks is None else at is not None
-        return (not by_time, at if by_time else match.line, natural(event.rank) if by_time else (), match.line)
+        place = (not by_time, at if by_time else match.line, natural(event.rank) if by_time else (), match.line)
+        return (
+            *place,
+            "implies" not in match.rule,
+            "flag" not in match.facts,
+        )  # of one line, who names what is to blame
 
     return key
 
