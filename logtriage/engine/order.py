@@ -86,7 +86,7 @@ def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tup
             *place,
             "implies" not in match.rule,
             "flag" not in match.facts,
-        )  # of one line, who names what is to blame
+        )  # who names the blame
 
     return key
 
