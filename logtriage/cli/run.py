@@ -92,7 +92,8 @@ def command(trailing: list[str] | None, /, **given: Any) -> int:
         return exit_codes.HEALTHY
     asked = Asked(wishes.to_stop, wishes.in_a_hurry)
     session = Session(plan, rules, _Shown(rules, echo=plan.echo), asked, system_clock(), resume=given["resume"])
-    before = {number: signal.signal(number, wishes.heard) for number in _SIGNALS}
+    heard = [number for number in _SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, wishes.heard) for number in heard}  # `nohup` keeps its promise
     try:
         return _run(session, wishes, given)
     finally:
