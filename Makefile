@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 ARGS   ?=
 DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
 
-.PHONY: demo test lint bench evaluate coverage realserver format clean
+.PHONY: demo test lint bench weights evaluate coverage realserver format clean
 
 demo: $(VENV)/ready
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
@@ -24,8 +24,12 @@ bench: $(VENV)/ready
 	$(BIN)/python tools/bench.py $(ARGS)
 	$(BIN)/python tools/bench_runner.py
 
+weights: $(VENV)/ready
+	$(BIN)/logtriage train --output logtriage/classifier/weights/weights.json
+
 evaluate: $(VENV)/ready
 	$(BIN)/logtriage evaluate corpus
+	$(BIN)/python tools/accuracy.py
 
 coverage: $(VENV)/ready
 	$(BIN)/python tools/coverage.py

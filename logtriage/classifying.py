@@ -17,11 +17,17 @@ if TYPE_CHECKING:
     from logtriage.records import Launch, Match
 
 
+GUESS = "guess"
+"""The decider that always answers, for measuring the classifier."""
+
+
 def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess | None:
     """Return what the classifier makes of launches, or None if there is nothing to go by.
 
     Raises InputError for a weights file of the caller that cannot be read.
     """
+    if "classifier" not in options.deciders and GUESS not in options.deciders:
+        return None
     from logtriage.classifier.features import extract
 
     path = options.weights or resources.weights_file()
@@ -29,7 +35,10 @@ def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess 
         return None
     model = _model(path)
     seen = gather(built, model.lexicon.is_alarm, started, options.exit_code)
-    return model.guess(extract(seen, model.lexicon)) if seen.tells else None
+    if not seen.tells:
+        return None
+    found = model.guess(extract(seen, model.lexicon))
+    return found.replace(is_forced=True) if GUESS in options.deciders else found
 
 
 def gather(

@@ -95,7 +95,7 @@ def has_outcome(
     skews: Mapping[int, Skew] | None = None,
 ) -> bool:
     """Return whether launches, judged as one, came to anything."""
-    plain = options.replace(deciders=[name for name in options.deciders if name != "classifier"])
+    plain = options.replace(deciders=[name for name in options.deciders if name == "rules"])
     return judge_launches(reading, rules, plain, None, launches, skews).verdict.label != "incomplete"
 
 
@@ -138,11 +138,7 @@ def judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,
-        ask=lambda: (
-            classifying.guess(_of_first_node(evidence, found), started, options)
-            if "classifier" in options.deciders
-            else None
-        ),
+        ask=lambda: classifying.guess(_of_first_node(evidence, found), started, options),
     )
     root = ladder.root_cause(found, decided, lines, events, started, rules)
     root = root and _placed(root, started, events[lines[root.line].event].rank)

@@ -52,7 +52,8 @@ class Options(Record):
         pinned: flags that advice must not change.
         seen: what whoever launched it saw and a log cannot tell; it counts where the log shows no failure.
         weights: path of the classifier's weights, if not those that are shipped.
-        deciders: what may decide that something failed: ``rules``, ``classifier``, or both.
+        deciders: what may decide that something failed: ``rules``, ``classifier``, or both; ``guess`` is the classifier
+            without its doubts, for measuring it.
     """
 
     command: Sequence[str] = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logtriage import guessing
 from logtriage.records import Candidate, RootCause, Verdict
 
 if TYPE_CHECKING:
@@ -21,17 +22,25 @@ CERTAIN = 0.97
 """Confidence in a decisive match that nothing speaks against."""
 
 _UNEXPLAINED_COSTS = 0.15
-_ENDING = 0.6
+_ENDING = 0.75
+_WRONG_REQUEST = 0.85
 _READY = 0.95
 _SERVED_ONLY = 0.85
-_INCOMPLETE = 0.8
+_INCOMPLETE = 0.9
 _SUPPORTED = 0.4
 _NOTHING = 0.2
+_NO_LAUNCH = 0.8
 _SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
-_DISAGREES = 0.8
-"""What is left of the classifier's confidence where supporting rules point elsewhere."""
 
+_SURELY_UNKNOWN = 0.9
+_SUSPECTED = 0.6
+"""How sure the classifier must be that lines which no rule takes for a failure tell of one: then nobody should wait."""
+
+_DOUBTS, _DOUBTED = 0.3, 0.6
+"""How sure the classifier must be of a failure to cast doubt on a log without one, and what confidence is left then."""
+
+_RESEMBLES = "no rule knows these lines, but they look like a failure"
 _NEITHER = "neither a ready line nor a failure is in the log"
 _KILLED = (-9, 137)
 _STOPPED = (-2, 130, -15, 143)
@@ -94,12 +103,20 @@ def _from_log(
     ending = next((match for match in endings if match.label != "healthy"), None)
     if not incident.endings and (request := _wrong_request(incident, labels)):
         return Verdict(
-            request.label, _ENDING, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
+            request.label, _WRONG_REQUEST, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
             request.rule["summary"], candidates,
         )  # fmt: skip
     guess = ask() if recognised and (ending is None or incident.troubles) else None
-    if guess is not None and (guessed := _guessed(guess, incident, labels, stage, candidates)):
-        return guessed
+    doubt, unsure = 1.0, _SUPPORTED if candidates else _NOTHING
+    if guess is not None:
+        if guessed := guessing.verdict(guess, incident, labels, stage, candidates):
+            return guessed
+        if guess.label in labels and labels[guess.label]["family"] != "outcome":
+            candidates = guessing.considered(guess, candidates)
+            doubt = _DOUBTED if guess.confidence >= _DOUBTS else doubt
+            if guess.confidence >= _SUSPECTED and not (incident.endings or incident.troubles or incident.outcomes):
+                return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
+                               because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
     if ending is not None:
         return Verdict(
             ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
@@ -108,50 +125,20 @@ def _from_log(
     ids = {match.rule["id"] for match in incident.outcomes}
     if incident.endings or incident.troubles:
         because = "the launch failed and no rule knows why" if incident.endings else "an error that no rule knows"
-        return Verdict("unknown", _SUPPORTED if candidates else _NOTHING, "none", "failed", labels["unknown"]["retry"],
+        sure = max(unsure, guess.unknown if guess is not None else 0.0)
+        return Verdict("unknown", min(sure, _SURELY_UNKNOWN), "none", "failed", labels["unknown"]["retry"],
                        stage=stage, because=because, candidates=candidates)  # fmt: skip
     if ids & {"server-ready", "requests-served"}:
         sure = _READY if "server-ready" in ids else _SERVED_ONLY
-        return Verdict("healthy", sure, "rule", "healthy", labels["healthy"]["retry"], stage=stage,
+        return Verdict("healthy", min(sure, doubt), "rule", "healthy", labels["healthy"]["retry"], stage=stage,
                        because="the server was ready, and nothing failed", candidates=candidates)  # fmt: skip
     if recognised or empty:
         because = "it was stopped before it was ready" if "ordered-stop" in ids else _NEITHER
         because = "the log is empty" if empty else because
-        return Verdict("incomplete", _INCOMPLETE, "none", "incomplete", labels["incomplete"]["retry"], stage=stage,
-                       because=because, candidates=candidates)  # fmt: skip
-    return Verdict("unknown", _NOTHING, "none", "unknown", labels["unknown"]["retry"], stage=stage,
+        return Verdict("incomplete", min(_INCOMPLETE, doubt), "none", "incomplete", labels["incomplete"]["retry"],
+                       stage=stage, because=because, candidates=candidates)  # fmt: skip
+    return Verdict("unknown", _NO_LAUNCH, "none", "unknown", labels["unknown"]["retry"], stage=stage,
                    because="nothing in it looks like an SGLang launch", candidates=candidates)  # fmt: skip
-
-
-def _guessed(
-    guess: Guess,
-    incident: Incident,
-    labels: Mapping[str, dict[str, Any]],
-    stage: str | None,
-    candidates: tuple[Candidate, ...],
-) -> Verdict | None:
-    """The verdict by the classifier, or None where it is not sure or the log shows no failure of that kind.
-
-    A server that is ready has not failed, whatever its log resembles: only its answers may be bad.
-    """
-    head = labels.get(guess.label)
-    if head is None or head["family"] == "outcome":
-        return None
-    failed = bool(incident.troubles or incident.endings)
-    if not failed and incident.outcomes and guess.label != "degenerate-output":
-        return None
-    supported = {candidate.label for candidate in candidates}
-    confidence = guess.confidence * (_DISAGREES if supported and guess.label not in supported else 1.0)
-    if not guess.is_sure or confidence < guess.threshold:
-        return None
-    words = ", ".join(f"“{word}”" for word in guess.words)
-    outcome = "degenerate" if guess.label == "degenerate-output" else "failed"
-    return Verdict(
-        guess.label, round(confidence, 2), "classifier", outcome,
-        head["retry"], stage=stage, because=f"no rule knows this line yet; it resembles others of this kind by {words}",
-        candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
-        lines=guess.lines, words=guess.words,
-    )  # fmt: skip
 
 
 def _wrong_request(incident: Incident, labels: Mapping[str, dict[str, Any]]) -> Match | None:
@@ -200,15 +187,15 @@ def root_cause(
     if verdict.decided_by == "classifier":
         if not verdict.lines:
             return None
-        at = verdict.lines[0]
+        at = next((at for at in verdict.lines if lines[at].role != "frame"), verdict.lines[0])
         component, flag = _from_frames(at, lines, events, blame)
         return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
     if match is None or verdict.decided_by == "response":
         ended = [ending.line for ending in incident.endings]
-        if verdict.label == "unknown" and (incident.troubles or ended):
-            at = incident.troubles[0] if incident.troubles else ended[0]
+        if verdict.label == "unknown" and (incident.troubles or ended or verdict.lines):
+            at = [*incident.troubles, *ended, *verdict.lines][0]
             component, flag = _from_frames(at, lines, events, blame)
             return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
         return None

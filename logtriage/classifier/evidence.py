@@ -72,8 +72,8 @@ class Evidence(Record):
 class IsAlarm(Protocol):
     """Says whether a message has words of alarm in it."""
 
-    def __call__(self, text: str, *, is_ready: bool) -> bool:
-        """Answer for a server that is ready and has not failed, or for any other."""
+    def __call__(self, text: str, *, how: str) -> bool:
+        """Answer for a launch that has ``failed``, is ``silent`` or ``ready``."""
         ...
 
 
@@ -101,7 +101,13 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
         items += _of_event(events[number], at, lines, FIRST if number == first else LATER)
     failed = bool(incident.troubles or incident.endings)
     is_ready = bool({match.rule["id"] for match in incident.outcomes} & {"server-ready", "requests-served"})
-    alarms = list(_alarms(incident, seen, taken, lambda text: is_alarm(text, is_ready=is_ready and not failed)))
+    how = "failed" if failed else "ready" if is_ready else "silent"
+
+    def is_worth_it(line: Line) -> bool:
+        said_by_others = how == "ready" and line.start == line.body and line.role == "text"
+        return said_by_others or is_alarm(_message(line), how=how)
+
+    alarms = list(_alarms(incident, seen, taken, is_worth_it))
     if first is None and alarms:
         first = lines[alarms[0]].event
     items += [Item(at, "text", ALARM if taken else FIRST, _message(lines[at])) for at in alarms]
@@ -142,8 +148,11 @@ def _of_event(event: Event, at: int, lines: Sequence[Line], weight: float) -> It
             yield Item(index, "text", weight, _message(lines[index]))
 
 
-def _alarms(incident: Incident, seen: Seen, taken: set[int], is_alarm: Callable[[str], bool]) -> Iterator[int]:
-    """Lines with words of alarm: what rules of teardown name, and the last lines of the launch."""
+def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callable[[Line], bool]) -> Iterator[int]:
+    """Of the last lines of the launch those that are worth it, and what rules of teardown name.
+
+    Of a server that lives these are also lines that it did not print: somebody shows its answers.
+    """
     lines, events = seen.lines, seen.events
     if not seen.own_events:
         return
@@ -160,7 +169,7 @@ def _alarms(incident: Incident, seen: Seen, taken: set[int], is_alarm: Callable[
         at = event.first
         if at in seen.routine or (is_old and at not in ended):
             continue
-        if at in ended or is_alarm(_message(lines[at])):
+        if at in ended or is_worth_it(lines[at]):
             found += 1
             yield at
 

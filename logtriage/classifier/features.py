@@ -19,6 +19,7 @@ _WORD = re.compile(r"-?\d+|[A-Za-z_<][\w>]*(?:-[A-Za-z]\w*)*")
 _PIECE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
 _EXCEPTION = re.compile(r"\s*([\w.]*?(\w+(?:Error|Exception|Exit|Interrupt|Failure|Timeout)))\b")
 _FRAME = re.compile(r'\s*File "([^"]*)", line \d+,? in (\S+)')
+_ODD = {"alphabets": "alphabets mixed", "replaced": "broken letters", "useless": "next to no right answers"}
 _CODE_REACH = 6
 _MAX_CODE = 999
 _WINDOW = 7
@@ -54,10 +55,23 @@ class Lexicon:
                 else:
                     self._beginnings.setdefault(word, []).append(group)
         self._alarming = frozenset(data["alarming"])
+        self._alarming_when_silent = self._alarming.union(data["alarming_when_silent"])
         self._alarming_when_ready = [frozenset(groups) for groups in data["alarming_when_ready"]]
+        self._needs: dict[str, list[str]] = data["needs"]
         self._stop = frozenset(data["stop"])
         self._codes = frozenset(data["codes"])
         self._known: dict[str, tuple[str, ...]] = {}
+
+    def allows(self, label: str, features: Mapping[str, Feature]) -> bool:
+        """Return whether features hold a word that a label needs: without any, it is no more than a resemblance."""
+        needed = self._needs.get(label)
+        if needed is None or any(f"g:{group}" in features for group in needed):
+            return True
+        return self.is_odd(label, features)
+
+    def is_odd(self, label: str, features: Mapping[str, Feature]) -> bool:
+        """Return whether it is the odd form of a text that speaks for a label: its words need not be known then."""
+        return "odd" in self._needs.get(label, ()) and any(name.startswith("o:") for name in features)
 
     def groups(self, word: str) -> tuple[str, ...]:
         """Return the groups of a word in lower case."""
@@ -69,12 +83,16 @@ class Lexicon:
             known = self._known[word] = tuple(dict.fromkeys(found))
         return known
 
-    def is_alarm(self, text: str, *, is_ready: bool) -> bool:
-        """Return whether a message has a word of alarm in it; of a server that `is_ready` what tells of bad answers."""
+    def is_alarm(self, text: str, *, how: str) -> bool:
+        """Return whether a message has a word of alarm in it.
+
+        `how` the launch looks: ``failed``, ``silent`` (neither failed nor ready: more words count), or ``ready`` (only
+        what tells of bad answers or requests counts).
+        """
         groups = {group for token in self.tokens(text) for group in token.groups}
-        if is_ready:
+        if how == "ready":
             return any(together <= groups for together in self._alarming_when_ready) or bool(masking.oddities(text))
-        return not groups.isdisjoint(self._alarming)
+        return not groups.isdisjoint(self._alarming_when_silent if how == "silent" else self._alarming)
 
     def tokens(self, text: str) -> list[_Token]:
         """Return the words of a masked line: of a name in code the name and its parts."""
@@ -118,7 +136,7 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
             continue
         seen.add(text)
         if item.kind == "frame":
-            for name, words in _frame(item.text, lexicon):
+            for name, words in _frame(item.text):
                 add(name, item.weight, item.at, words)
             continue
         tokens = lexicon.tokens(item.text)
@@ -136,7 +154,7 @@ def _of_line(item: Item, tokens: Sequence[_Token]) -> Iterator[tuple[str, str]]:
     if match := _EXCEPTION.match(item.text):
         yield f"e:{match[2]}", match[1]
     for oddity in masking.oddities(item.text):
-        yield f"o:{oddity}", f"{oddity} again and again" if oddity != "alphabets" else "alphabets mixed"
+        yield f"o:{oddity}", _ODD.get(oddity, f"{oddity} again and again")
     for position, token in enumerate(tokens):
         yield f"w:{token.word[:24]}", token.word
         if len(token.word) > _STEM:
@@ -154,7 +172,7 @@ def _of_line(item: Item, tokens: Sequence[_Token]) -> Iterator[tuple[str, str]]:
                         yield f"p:{min(one, two)} {max(one, two)}", f"{token.word} … {other.word}"
 
 
-def _frame(text: str, lexicon: Lexicon) -> Iterator[tuple[str, str]]:
+def _frame(text: str) -> Iterator[tuple[str, str]]:
     match = _FRAME.match(text)
     if not match:
         return
@@ -165,10 +183,6 @@ def _frame(text: str, lexicon: Lexicon) -> Iterator[tuple[str, str]]:
     yield f"ff:{file}", f"{file}.py"
     if len(folders) > 1:
         yield f"fd:{folders[-2]}", f"{folders[-2]}/{file}.py"
-    for token in lexicon.tokens(f"{file} {function}"):
-        for group in token.groups:
-            yield f"fg:{group}", function
-        yield f"fw:{token.word[:24]}", function
 
 
 def _circumstances(evidence: Evidence, groups: Mapping[str, float]) -> Iterator[tuple[str, float]]:

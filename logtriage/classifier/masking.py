@@ -26,21 +26,19 @@ _ENDING = r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cu
 _SAME_LETTER = r"([^\W\d_]|[!?$@&,])\1{7,}"
 _SAME_WORD = r"(?i)\b(\w{1,20})(?:[ ,.]{1,2}\1\b){4,}"
 _SAME_PHRASE = r"(?i)\b(\w[^\n]{8,80}?\w[ ,.!]{1,2})\1\1"
+_USELESS = r"(?i)\b(?:accuracy|exact_match|score|pass@1)\W{1,4}(?:0\.0[0-4]\d*|0|[0-4](?:\.\d+)? ?%)(?![\d.])"
 _SCRIPTS = (
     (0x41, 0x24F), (0x370, 0x3FF), (0x400, 0x52F), (0x590, 0x5FF), (0x600, 0x6FF), (0x900, 0xDFF), (0xE00, 0xE7F),
     (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF),
 )  # fmt: skip
 _MANY_SCRIPTS = 3
+_ODD = (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRASE), ("useless", _USELESS))
 
 
 def oddities(text: str) -> list[str]:
-    """Return what is odd about a line as a text: letters, words or phrases again and again, alphabets mixed."""
+    """Return what is odd about a line: letters, words or phrases again and again, alphabets mixed, nothing right."""
     text = text[:1500]
-    found = [
-        name
-        for name, pattern in (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRASE))
-        if re.search(pattern, text)
-    ]
+    found = [name for name, pattern in _ODD if re.search(pattern, text)]
     if not text.isascii():
         codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
         present = sum(any(low <= code <= high for code in codes) for low, high in _SCRIPTS)

@@ -31,6 +31,7 @@ LINES = 3
 
 _OTHERS = 2
 _LEAST = 0.1
+_ODD = 0.4  # the threshold for texts that are odd by their form
 
 
 class Guess(Record):
@@ -39,7 +40,8 @@ class Guess(Record):
     Attributes:
         is_sure: whether it is sure enough to give the label: at least as sure as `threshold`, and of a familiar log.
         lines: indexes of the lines that weighed most; `words`: their words that did.
-        candidates: the labels next to it.
+        candidates: the labels next to it; `unknown`: how likely it is that no label fits.
+        is_forced: whether the label is to be given however unlikely it is.
     """
 
     label: str
@@ -49,6 +51,8 @@ class Guess(Record):
     lines: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    unknown: float = 0.0
+    is_forced: bool = False
 
 
 class Scored(Record):
@@ -103,12 +107,20 @@ class Model:
         best = ranked[0]
         by_line, by_words = self._reasons(features, best)
         lines = tuple(sorted(by_line, key=lambda at: (-by_line[at], at))[:LINES])
+        is_odd = self.lexicon.is_odd(self.labels[best], features)
+        threshold = min(self.threshold, _ODD) if is_odd else self.threshold
+        is_sure = (
+            scored.probabilities[best] >= threshold
+            and (is_odd or scored.familiarity >= self.least_familiarity)
+            and self.lexicon.allows(self.labels[best], features)
+        )
         others = [label for label in ranked[1 : _OTHERS + 1] if scored.probabilities[label] >= _LEAST]
         return Guess(
             label=self.labels[best],
             confidence=scored.probabilities[best],
-            is_sure=scored.probabilities[best] >= self.threshold and scored.familiarity >= self.least_familiarity,
-            threshold=self.threshold,
+            is_sure=is_sure,
+            threshold=threshold,
+            unknown=scored.probabilities[self.labels.index("unknown")] if "unknown" in self.labels else 0.0,
             lines=lines,
             words=tuple(_distinct(sorted(by_words, key=lambda words: (-by_words[words], words)))),
             candidates=tuple(

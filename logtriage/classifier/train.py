@@ -30,23 +30,28 @@ if TYPE_CHECKING:
 STRENGTH = 30.0
 """Inverse of the regularisation of the regression."""
 
-FOLDS = 5
+FOLDS = 4
 MAX_FEATURES = 16_000
 _FAMILIES = 2
 _DIGITS = 4
-_PRECISION = 0.97
-_FAMILIAR = 0.02
+_PRECISION = 0.9
+_FAMILIAR = 0.005
 _NONE = ("healthy", "incomplete", "unknown")
 _SEED = "logtriage"
 
 
 class Sample(NamedTuple):
-    """The features of one log that it is known of what went wrong in it; `weight`: how much it counts."""
+    """The features of one log that it is known of what went wrong in it.
+
+    `weight`: how much it counts; `is_launch`: whether it is the log of a launch, as those that are to be judged, or a
+    message only.
+    """
 
     family: str
     label: str
     features: Mapping[str, float]
     weight: float = 1.0
+    is_launch: bool = True
 
 
 class _Space(NamedTuple):
@@ -92,10 +97,13 @@ def fit(
     held_out, familiar = _held_out(samples, labels, progress)
     truth = np.array([labels.index(sample.label) for sample in samples])
     weights = np.array([sample.weight for sample in samples])
+    launches = np.array([sample.is_launch for sample in samples])
+    if launches.any():
+        held_out, familiar, truth, weights = held_out[launches], familiar[launches], truth[launches], weights[launches]
     scale = _scale(held_out, truth, weights)
     probabilities = _softmax(held_out * scale)
     threshold = _threshold(probabilities, truth, weights, labels)
-    known = familiar[np.array([sample.label not in _NONE for sample in samples])]
+    known = familiar[np.array([labels[label] not in _NONE for label in truth])]
     least = float(np.quantile(known, _FAMILIAR)) if len(known) else 0.0
     progress("fitting all", 0.9)
     space = _space(samples)

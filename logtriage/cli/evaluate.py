@@ -34,7 +34,11 @@ Examples:
               help="Only the logs of one half.")  # fmt: skip
 @click.option("--variants", type=click.IntRange(0), default=0, metavar="N",
               help="Instead of stored logs N logs made from DIR/templates, which training never sees.")  # fmt: skip
-@click.option("--rules-off", is_flag=True, help="Without the rules of failures: what the classifier knows by itself.")
+@click.option(
+    "--rules-off",
+    is_flag=True,
+    help="Without the rules of failures: the classifier's best guess, however unsure it is.",
+)
 @click.option("--weights", type=click.Path(dir_okay=False, exists=True), metavar="FILE",
               help="Weights of the classifier, if not those that are shipped.")  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -63,7 +67,7 @@ def command(folder: str | None, corpus: str | None, folders: tuple[str, ...], **
         logs = accuracy.generated(Path(chosen), given["variants"])
     else:
         logs = accuracy.stored(Path(chosen), given["split"])
-    deciders = ("classifier",) if given["rules_off"] else ("rules", "classifier")
+    deciders = ("guess",) if given["rules_off"] else ("rules", "classifier")
     options = pipeline.Options(deciders=deciders, weights=given["weights"])
     with bar("analyzing", len(logs)) as advance:
         found = accuracy.figures(accuracy.judge(logs, rules, options, advance), accuracy.mission(rules))

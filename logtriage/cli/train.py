@@ -25,9 +25,12 @@ A folder of a corpus holds run.log and case.yaml (`logtriage corpus add` makes b
 @click.option("--corpus", "corpora", multiple=True, type=click.Path(file_okay=False, exists=True), metavar="DIR",
               help="Logs with their labels; may be repeated. The examples of the rules are always used, and in a "
                    "checkout its own corpus.")  # fmt: skip
+@click.option(
+    "--only", is_flag=True, help="Use nothing but the folders named: quick, but it knows no more than they do."
+)
 @click.option("--output", "-o", "path", type=click.Path(dir_okay=False), default="weights.json", show_default=True,
               help="Write the weights to this file.")  # fmt: skip
-def command(corpora: tuple[str, ...], path: str) -> int:
+def command(corpora: tuple[str, ...], path: str, *, only: bool) -> int:
     """Train the classifier for failures that no rule knows, and write its weights.
 
     It needs scikit-learn (pip install 'logtriage[train]'); the weights need nothing. Logs with `split: test` are never
@@ -38,14 +41,14 @@ def command(corpora: tuple[str, ...], path: str) -> int:
     from logtriage.workbench import training
 
     folders = [Path(folder) for folder in corpora]
-    own = resources.corpus_folder()
+    own = None if only else resources.corpus_folder()
     if own is not None and all(folder.resolve() != Path(own) for folder in folders):
         folders.insert(0, Path(own))
     if not folders:
         raise InputError("there is no corpus to train with: name one with --corpus DIR")
     rules = pipeline.load_rules()
     words = training.lexicon()
-    logs = training.labelled(folders, rules)
+    logs = training.labelled(folders, rules, examples=not only)
     with bar("reading logs", len(logs)) as advance:
         found = training.samples(logs, rules, Lexicon(words), advance)
     with bar("training", 1.0) as advance:

@@ -24,6 +24,9 @@ KEEPS = ("stage", "frames")
 """What an excerpt of the log must not cut off, because the label rests on it."""
 
 
+_GPU_MEMORY = "gpu-memory"  # a list of wordings that several labels share
+
+
 class Family(NamedTuple):
     """One mechanism of one label, in its own words.
 
@@ -80,6 +83,22 @@ def load(folder: Path) -> Templates:
     if twice:
         raise InputError(f"{folder}: two families are called {twice[0]!r}")
     return Templates(families, shared)
+
+
+def wordings(path: Path, shared: dict[str, Any]) -> dict[str, list[Family]]:
+    """Read a file of failures in other words, which are only trained with: by label, families with `say` for `cause`.
+
+    Raises InputError as `load` does.
+    """
+    found: dict[str, list[Family]] = {}
+    for label, items in _read(path).items():
+        if label == _GPU_MEMORY:
+            continue
+        for number, item in enumerate(items, start=1):
+            says = {"id": f"wording-{label}-{number}", "split": "train", "mechanism": "in other words"}
+            causes = {"cause": item.get("say"), **{key: value for key, value in item.items() if key != "say"}}
+            found.setdefault(label, []).append(_family(path.with_name(f"{label}.yaml"), {**says, **causes}, shared))
+    return found
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -26,12 +26,15 @@ if TYPE_CHECKING:
     from logtriage.classifier.train import Sample
     from logtriage.engine.ruleset import RuleSet
 
-VARIANTS = 2400
+VARIANTS = 1620
 """Logs made from the templates of the training half."""
 
 SEED = 1
 _APART = ("reworded", "foreign")
 """Folders that only test the classifier."""
+
+_WHOLE = ("logs", "templates", "wordings")
+"""Sources of logs of launches; the others are single messages and excerpts."""
 
 _OUTCOMES = ("healthy", "incomplete", "unknown")
 
@@ -46,8 +49,8 @@ class Labelled(NamedTuple):
     facts: Mapping[str, Any] = {}
 
 
-def labelled(corpora: Sequence[Path], rules: RuleSet) -> list[Labelled]:
-    """Return the logs to train with: those of the corpora and the examples of the rules.
+def labelled(corpora: Sequence[Path], rules: RuleSet, *, examples: bool = True) -> list[Labelled]:
+    """Return the logs to train with: those of the corpora and, if asked for, the examples of the rules.
 
     Raises InputError for a folder that holds nothing to learn from, and for a label that no rule file has.
     """
@@ -59,7 +62,8 @@ def labelled(corpora: Sequence[Path], rules: RuleSet) -> list[Labelled]:
                 f"{corpus}: holds no log to train with (a folder with run.log and case.yaml, split: train)"
             )
         found += own
-    found += _examples()
+    if examples:
+        found += _examples()
     if strange := sorted({item.label for item in found} - set(rules.labels)):
         raise InputError(f"{strange[0]!r} is no label; `logtriage rules list` names them all")
     return found
@@ -78,7 +82,7 @@ def samples(
         found = features(log.text, rules, lexicon, log.facts)
         if found:
             values = {name: feature.weight for name, feature in found.items()}
-            made.append(Sample(log.family, log.label, values, sizes[log.family] ** -0.5))
+            made.append(Sample(log.family, log.label, values, sizes[log.family] ** -0.5, log.source in _WHOLE))
     return made
 
 
@@ -125,12 +129,23 @@ def _cases(corpus: Path) -> Iterator[Labelled]:
 
 
 def _made(corpus: Path) -> Iterator[Labelled]:
-    for name in ("templates", "wordings"):
-        if (corpus / name).is_dir():
-            from logtriage.workbench.variants import variants
+    """Logs made from templates of the training half, and one for each failure in other words."""
+    folder = corpus / "templates"
+    if not folder.is_dir():
+        return
+    from logtriage.workbench import templates
+    from logtriage.workbench.variants import of_family, variants
 
-            for variant in variants(corpus / name, "train", VARIANTS, SEED):
-                yield Labelled(name, variant.family, variant.label, variant.text)
+    for variant in variants(folder, "train", VARIANTS, SEED):
+        yield Labelled("templates", variant.family, variant.label, variant.text)
+    if not (path := corpus / "wordings.yaml").is_file():
+        return
+    shared = templates.load(folder).shared
+    for label, families in templates.wordings(path, shared).items():
+        for family in families:
+            for number, cause in enumerate(family.cause):
+                variant = of_family(family._replace(cause=[cause]), shared, number, SEED)
+                yield Labelled("wordings", family.id, label, variant.text)
 
 
 def _messages(corpus: Path, rules: RuleSet) -> Iterator[Labelled]:

@@ -1,0 +1,76 @@
+"""What the classifier guesses in, a verdict or a candidate out: when a guess counts, and for how much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from logtriage.records import Candidate, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from logtriage.classifier.predict import Guess
+    from logtriage.records import Incident
+
+_DISAGREES = 0.8
+"""What is left of the classifier's confidence where supporting rules point elsewhere."""
+_LESS_SURE = 0.88
+"""What no rule knows is stranger than what the classifier was calibrated with: a guess is never as sure as a rule."""
+_OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
+_BARE_KILL = "killed-unexplained"
+_MOST_FOR_BARE_KILL = 0.6
+_WORTH_SAYING = 0.4
+
+
+def verdict(
+    guess: Guess,
+    incident: Incident,
+    labels: Mapping[str, dict[str, Any]],
+    stage: str | None,
+    candidates: tuple[Candidate, ...],
+) -> Verdict | None:
+    """The verdict by the classifier, or None where it is not sure or the log shows no failure of that kind.
+
+    A server that is ready has not failed, whatever its log resembles: only answers may be bad, or requests wrong.
+    """
+    head = labels.get(guess.label)
+    if head is not None and guess.is_forced:
+        outcome = _OUTCOMES.get(guess.label, "failed")
+        return Verdict(
+            guess.label, guess.confidence, "classifier", outcome, head["retry"], stage=stage, lines=guess.lines
+        )
+    if head is None or head["family"] == "outcome":
+        return None
+    if guess.label == _BARE_KILL and incident.troubles:
+        return None  # by its meaning: what is printed explains the end, even if nobody knows what it says
+    failed = bool(incident.troubles or incident.endings)
+    shows = head.get("shows_while_ready") or head["action"] == "fix-request"
+    if not failed and incident.outcomes and not shows:
+        return None
+    supported = {candidate.label for candidate in candidates}
+    if len(supported) > 1:
+        return None  # rules know the line, and that it means one or the other
+    confidence = guess.confidence * (_DISAGREES if supported and guess.label not in supported else 1.0)
+    if not guess.is_sure or confidence < guess.threshold:
+        return None
+    confidence *= _LESS_SURE
+    if guess.label == _BARE_KILL:
+        confidence = min(confidence, _MOST_FOR_BARE_KILL)
+    words = ", ".join(f"“{word}”" for word in guess.words)
+    outcome = _OUTCOMES.get(guess.label, "failed")
+    return Verdict(
+        guess.label, round(confidence, 2), "classifier", outcome,
+        head["retry"], stage=stage, because=f"no rule knows this line yet; it resembles others of this kind by {words}",
+        candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
+        lines=guess.lines, words=guess.words,
+    )  # fmt: skip
+
+
+def considered(guess: Guess, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """The candidates with what the classifier tends to, if no rule points there already."""
+    if any(candidate.label == guess.label for candidate in candidates) or guess.confidence < _WORTH_SAYING:
+        return candidates
+    words = ", ".join(f"“{word}”" for word in guess.words)
+    line = guess.lines[0] if guess.lines else None
+    likely = Candidate(guess.label, round(guess.confidence / 2, 2), f"other logs of this kind have {words}", line)
+    return (*candidates, likely)
