@@ -38,7 +38,7 @@ def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess 
     if not seen.tells:
         return None
     found = model.guess(extract(seen, model.lexicon))
-    return found.replace(is_forced=True) if GUESS in options.deciders else found
+    return found.replace(is_forced=GUESS in options.deciders, is_alone="rules" not in options.deciders)
 
 
 def gather(

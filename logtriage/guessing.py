@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 _DISAGREES = 0.8
 """What is left of the classifier's confidence where supporting rules point elsewhere."""
-_LESS_SURE = 0.88
+_LESS_SURE = 0.76
 """What no rule knows is stranger than what the classifier was calibrated with: a guess is never as sure as a rule."""
 _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
 _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
 _WORTH_SAYING = 0.4
+_FAILURE, _ONE_LABEL = 0.8, 0.45
 
 
 def verdict(
@@ -31,7 +32,7 @@ def verdict(
 ) -> Verdict | None:
     """The verdict by the classifier, or None where it is not sure or the log shows no failure of that kind.
 
-    A server that is ready has not failed, whatever its log resembles: only answers may be bad, or requests wrong.
+    A server that is ready has not failed, whatever its log resembles: only its answers may be bad.
     """
     head = labels.get(guess.label)
     if head is not None and guess.is_forced:
@@ -41,19 +42,18 @@ def verdict(
         )
     if head is None or head["family"] == "outcome":
         return None
-    if guess.label == _BARE_KILL and incident.troubles:
+    if guess.label == _BARE_KILL and (incident.troubles or (incident.endings and not guess.is_alone)):
         return None  # by its meaning: what is printed explains the end, even if nobody knows what it says
     failed = bool(incident.troubles or incident.endings)
-    shows = head.get("shows_while_ready") or head["action"] == "fix-request"
-    if not failed and incident.outcomes and not shows:
+    if not failed and incident.outcomes and not head.get("shows_while_ready"):
         return None
     supported = {candidate.label for candidate in candidates}
     if len(supported) > 1:
         return None  # rules know the line, and that it means one or the other
     confidence = guess.confidence * (_DISAGREES if supported and guess.label not in supported else 1.0)
-    if not guess.is_sure or confidence < guess.threshold:
+    if not guess.is_sure:
         return None
-    confidence *= _LESS_SURE
+    confidence *= 1.0 if guess.is_alone else _LESS_SURE
     if guess.label == _BARE_KILL:
         confidence = min(confidence, _MOST_FOR_BARE_KILL)
     words = ", ".join(f"“{word}”" for word in guess.words)
@@ -66,9 +66,19 @@ def verdict(
     )  # fmt: skip
 
 
-def considered(guess: Guess, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-    """The candidates with what the classifier tends to, if no rule points there already."""
-    if any(candidate.label == guess.label for candidate in candidates) or guess.confidence < _WORTH_SAYING:
+def suspects(guess: Guess) -> bool:
+    """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
+    return guess.failure >= _FAILURE and (guess.label == "unknown" or guess.confidence >= _ONE_LABEL)
+
+
+def considered(
+    guess: Guess, labels: Mapping[str, dict[str, Any]], candidates: tuple[Candidate, ...]
+) -> tuple[Candidate, ...]:
+    """The candidates with the failure that the classifier tends to, if no rule points there already."""
+    head = labels.get(guess.label)
+    if head is None or head["family"] == "outcome" or guess.confidence < _WORTH_SAYING:
+        return candidates
+    if any(candidate.label == guess.label for candidate in candidates):
         return candidates
     words = ", ".join(f"“{word}”" for word in guess.words)
     line = guess.lines[0] if guess.lines else None

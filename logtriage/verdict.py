@@ -28,15 +28,12 @@ _READY = 0.95
 _SERVED_ONLY = 0.85
 _INCOMPLETE = 0.9
 _SUPPORTED = 0.4
-_NOTHING = 0.2
+_NOTHING = 0.35
 _NO_LAUNCH = 0.8
 _SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
 
 _SURELY_UNKNOWN = 0.9
-_SUSPECTED = 0.6
-"""How sure the classifier must be that lines which no rule takes for a failure tell of one: then nobody should wait."""
-
 _DOUBTS, _DOUBTED = 0.3, 0.6
 """How sure the classifier must be of a failure to cast doubt on a log without one, and what confidence is left then."""
 
@@ -111,12 +108,12 @@ def _from_log(
     if guess is not None:
         if guessed := guessing.verdict(guess, incident, labels, stage, candidates):
             return guessed
-        if guess.label in labels and labels[guess.label]["family"] != "outcome":
-            candidates = guessing.considered(guess, candidates)
-            doubt = _DOUBTED if guess.confidence >= _DOUBTS else doubt
-            if guess.confidence >= _SUSPECTED and not (incident.endings or incident.troubles or incident.outcomes):
-                return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
-                               because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
+        candidates = guessing.considered(guess, labels, candidates)
+        doubt = _DOUBTED if guess.failure >= _DOUBTS else doubt
+        silent = not (incident.endings or incident.troubles or incident.outcomes)
+        if silent and guessing.suspects(guess):
+            return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
+                           because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
     if ending is not None:
         return Verdict(
             ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,

@@ -29,6 +29,7 @@ WORDS = 5
 LINES = 3
 """Lines that a guess names."""
 
+_NO_FAILURE = ("healthy", "incomplete")
 _OTHERS = 2
 _LEAST = 0.1
 _ODD = 0.4  # the threshold for texts that are odd by their form
@@ -38,21 +39,23 @@ class Guess(Record):
     """What the classifier makes of a launch that no rule explains.
 
     Attributes:
-        is_sure: whether it is sure enough to give the label: at least as sure as `threshold`, and of a familiar log.
+        is_sure: whether it is sure enough to give the label: of a familiar log, with words that the label needs.
         lines: indexes of the lines that weighed most; `words`: their words that did.
-        candidates: the labels next to it; `unknown`: how likely it is that no label fits.
-        is_forced: whether the label is to be given however unlikely it is.
+        candidates: the labels next to it; `unknown`: how likely it is that no label fits;
+            `failure`: that something failed at all.
+        is_forced: whether the label is to be given however unlikely it is; `is_alone`: whether no rules took part.
     """
 
     label: str
     confidence: float
     is_sure: bool
-    threshold: float
     lines: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     unknown: float = 0.0
+    failure: float = 0.0
     is_forced: bool = False
+    is_alone: bool = False
 
 
 class Scored(Record):
@@ -119,7 +122,7 @@ class Model:
             label=self.labels[best],
             confidence=scored.probabilities[best],
             is_sure=is_sure,
-            threshold=threshold,
+            failure=1 - sum(scored.probabilities[at] for at, label in enumerate(self.labels) if label in _NO_FAILURE),
             unknown=scored.probabilities[self.labels.index("unknown")] if "unknown" in self.labels else 0.0,
             lines=lines,
             words=tuple(_distinct(sorted(by_words, key=lambda words: (-by_words[words], words)))),

@@ -19,7 +19,7 @@ from logtriage.engine.schema import Hit
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from logtriage.classifier.features import Feature
@@ -56,14 +56,14 @@ def labelled(corpora: Sequence[Path], rules: RuleSet, *, examples: bool = True) 
     """
     found: list[Labelled] = []
     for corpus in corpora:
-        own = [*_cases(corpus), *_made(corpus), *_messages(corpus, rules)]
+        own = _untested([*_cases(corpus), *_made(corpus), *_messages(corpus, rules)], corpora)
         if not own:
             raise InputError(
                 f"{corpus}: holds no log to train with (a folder with run.log and case.yaml, split: train)"
             )
         found += own
     if examples:
-        found += _examples()
+        found += _untested(_examples(), corpora)
     if strange := sorted({item.label for item in found} - set(rules.labels)):
         raise InputError(f"{strange[0]!r} is no label; `logtriage rules list` names them all")
     return found
@@ -116,6 +116,21 @@ def about(logs: Sequence[Labelled]) -> dict[str, Any]:
         "labels": dict(sorted(Counter(log.label for log in logs).items())),
         "data_sha256": digest.hexdigest(),
     }
+
+
+def _untested(logs: Iterable[Labelled], corpora: Sequence[Path]) -> list[Labelled]:
+    """The logs without those that hold a wording which only the test half of the templates may hold."""
+    folders = [corpus / "templates" for corpus in corpora if (corpus / "templates").is_dir()]
+    if not folders:
+        return list(logs)
+    from logtriage.workbench.duplicates import Wordings
+    from logtriage.workbench.variants import wordings
+
+    tested, trained = (
+        [text for folder in folders for _, text in wordings(folder, split)] for split in ("test", "train")
+    )
+    held = Wordings(tested, trained)
+    return [log for log in logs if log.source == "templates" or not held.are_in(log.text.decode("utf-8", "replace"))]
 
 
 def _cases(corpus: Path) -> Iterator[Labelled]:
