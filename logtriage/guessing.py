@@ -19,6 +19,7 @@ _LESS_SURE = 0.76
 _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
 _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
+_SURE_OF_SILENT = 0.75
 _WORTH_SAYING = 0.4
 _FAILURE, _ONE_LABEL = 0.8, 0.45
 
@@ -47,6 +48,10 @@ def verdict(
     failed = bool(incident.troubles or incident.endings)
     if not failed and incident.outcomes and not head.get("shows_while_ready"):
         return None
+    if not failed and not incident.outcomes and guess.confidence < _SURE_OF_SILENT:
+        return None  # nothing in it has the form of a failure
+    if not incident.troubles and any(match.rule.get("distributed") for match in incident.endings):
+        return None  # of a rank that lost its partner the other one's log tells why
     supported = {candidate.label for candidate in candidates}
     if len(supported) > 1:
         return None  # rules know the line, and that it means one or the other

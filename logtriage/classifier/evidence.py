@@ -134,8 +134,9 @@ def _of_event(event: Event, at: int, lines: Sequence[Line], weight: float) -> It
             if lines[index].role != "blank":
                 yield Item(index, "text", weight, _message(lines[index]))
         return
-    if event.traceback > event.first or lines[event.first].role == "head":
-        yield Item(event.first, "text", weight / 2, _message(lines[event.first]).partition("Traceback")[0])
+    head, traceback, _ = _message(lines[event.first]).partition("Traceback")
+    if traceback or head.rstrip().endswith(":"):  # else the traceback only happens to follow this record
+        yield Item(event.first, "text", weight / 2, head)
     frames = [index for index in range(event.first, event.last + 1) if lines[index].role == "frame"]
     for index in frames[-FRAMES:]:
         yield Item(index, "frame", weight, lines[index].text[lines[index].body :])

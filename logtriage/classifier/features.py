@@ -150,6 +150,11 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
     return found
 
 
+def words_of(name: str) -> set[str]:
+    """Return the words of a name in code, and the name, in lower case."""
+    return {name.lower(), *(part.lower() for part in _PIECE.findall(name))}
+
+
 def _of_line(item: Item, tokens: Sequence[_Token]) -> Iterator[tuple[str, str]]:
     if match := _EXCEPTION.match(item.text):
         yield f"e:{match[2]}", match[1]

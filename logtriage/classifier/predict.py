@@ -13,7 +13,8 @@ import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from logtriage.classifier.features import Lexicon
+from logtriage.classifier.evidence import FIRST
+from logtriage.classifier.features import Lexicon, words_of
 from logtriage.errors import InputError
 from logtriage.records import Candidate, Record
 
@@ -114,7 +115,7 @@ class Model:
         threshold = min(self.threshold, _ODD) if is_odd else self.threshold
         is_sure = (
             scored.probabilities[best] >= threshold
-            and (is_odd or scored.familiarity >= self.least_familiarity)
+            and (is_odd or (scored.familiarity >= self.least_familiarity and self._understands(features)))
             and self.lexicon.allows(self.labels[best], features)
         )
         others = [label for label in ranked[1 : _OTHERS + 1] if scored.probabilities[label] >= _LEAST]
@@ -131,6 +132,13 @@ class Model:
                 for label in others
             ),
         )
+
+    def _understands(self, features: Mapping[str, Feature]) -> bool:
+        """Whether the words of the first failure are known for the greater part, the name of the exception aside."""
+        names = {word for name in features if name.startswith("e:") for word in words_of(name[2:])}
+        told = [name for name, feature in features.items() if name.startswith("w:") and feature.weight == FIRST]
+        content = [name for name in told if name[2:] not in names]
+        return sum(name in self._row for name in content) * 2 >= max(1, len(content))
 
     def _vector(self, features: Mapping[str, Feature]) -> tuple[dict[str, tuple[int, float]], float, float]:
         """The known features with their rows and values, the length of the vector, and the known share of it."""
