@@ -21,7 +21,7 @@ _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
 _WORTH_SAYING = 0.4
-_FAILURE, _ONE_LABEL = 0.8, 0.45
+_FAILURE, _ONE_LABEL = 0.8, 0.55
 
 
 def verdict(
@@ -73,7 +73,8 @@ def verdict(
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    return guess.failure >= _FAILURE and (guess.label == "unknown" or guess.confidence >= _ONE_LABEL)
+    is_one = guess.is_sure and guess.confidence >= _ONE_LABEL
+    return guess.failure >= _FAILURE and (guess.label == "unknown" or is_one)
 
 
 def considered(
