@@ -73,8 +73,7 @@ def verdict(
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    is_one = guess.is_sure and guess.confidence >= _ONE_LABEL
-    return guess.failure >= _FAILURE and (guess.label == "unknown" or is_one)
+    return guess.is_sure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL
 
 
 def considered(
