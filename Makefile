@@ -7,7 +7,7 @@ DEMO   := corpus/recorded/moe-fp8-postprocess-oom/run.log
 
 .PHONY: demo test lint bench weights evaluate coverage realserver format clean
 
-demo: $(VENV)/ready
+demo: $(VENV)/installed
 	@$(BIN)/logtriage analyze $(DEMO) --exit-zero
 
 test: $(VENV)/ready
@@ -45,9 +45,14 @@ format: $(VENV)/ready
 clean:
 	rm -rf $(VENV) build dist rules/compiled.json rules/compiled-rules.jsonl rules/compiled-server.json
 
-# The environment: this package, editable, with what its tests and checks need.
-$(VENV)/ready: pyproject.toml tools/hatch_build.py
+# The environment: this package, editable …
+$(VENV)/installed: pyproject.toml tools/hatch_build.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+# … with what its tests and checks need.
+$(VENV)/ready: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable . --group dev
 	@touch $@

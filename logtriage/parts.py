@@ -77,9 +77,25 @@ def grouped(parts: Sequence[Part]) -> list[list[Part]]:
         else:
             known[part.launch.resolved.get("disaggregation_mode"), part.spread.nodes].append(part)
     groups = [group for found in known.values() for group in _by_address(found)]
-    if len(groups) == 1:
+    if len(groups) == 1 and len({_served(part) for part in (*groups[0], *loose)} - {None}) < 2:
         return [sorted([*groups[0], *loose], key=lambda part: part.file)]
-    return [*groups, loose] if loose else groups
+    return [*groups, *_by_model(loose)]
+
+
+def _by_model(parts: Sequence[Part]) -> list[list[Part]]:
+    """The logs apart by what is served; those that do not tell belong together, or to the others if these are one."""
+    found: dict[tuple[str, str] | None, list[Part]] = defaultdict(list)
+    for part in parts:
+        found[_served(part)].append(part)
+    if len(found) == 2 and None in found:
+        return [list(parts)]
+    return list(found.values())
+
+
+def _served(part: Part) -> tuple[str, str] | None:
+    """The model and its tensor parallel size, which are the same on all nodes of a launch."""
+    model = str(part.launch.facts.get("model", "")).rstrip("/").rpartition("/")[2]
+    return (model, str(part.launch.facts.get("--tp-size", ""))) if model else None
 
 
 def _by_address(parts: list[Part]) -> list[list[Part]]:

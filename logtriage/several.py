@@ -22,6 +22,7 @@ _SEVERITY = ("failed", "degenerate", "incomplete", "healthy", "unknown")
 _BELIEVED = 600.0  # seconds by which the clocks of logs differ that do not say that they are of one launch
 _ZONE, _IN_ZONE = 900.0, 120.0
 _KILLED = (-9, 137)
+_SHOWN = 4  # logs and launches named in a note
 
 
 class _Group(Record):
@@ -165,9 +166,16 @@ def _on_launches(groups: Sequence[_Group], reading: Reading) -> list[str]:
     if len(groups) < 2:
         return []
     told = [
-        f"{', '.join(reading.files[part.file].name for part in group.parts)}: {group.judged.verdict.label}"
-        for group in groups
+        f"{_named([reading.files[part.file].name for part in group.parts])}: {group.judged.verdict.label}"
+        for group in groups[:_SHOWN]
     ]
+    more = f"; and {len(groups) - _SHOWN} more" if len(groups) > _SHOWN else ""
     return [
-        f"these logs are of {len(groups)} launches; the first is judged ({'; '.join(told)}); --separate judges each"
+        f"these logs are of {len(groups)} launches; the first is judged ({'; '.join(told)}{more}); "
+        "--separate judges each"
     ]
+
+
+def _named(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

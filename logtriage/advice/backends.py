@@ -9,7 +9,7 @@ from logtriage.advice.case import Step
 from logtriage.records import Change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from logtriage.advice.case import Case
     from logtriage.advice.evidence import Candidate
@@ -169,7 +169,24 @@ def _nothing_left(case: Case, flag: str) -> str:
         if value not in ("auto", "none") and not case.servers.for_other_platform(flag, value, case.setting):
             reasons.setdefault(_reason(case, flag, value), []).append(value)
     told = "; ".join(f"{', '.join(values)}: {reason}" for reason, values in reasons.items())
-    return f"Nothing is left to try for {flag}. {told}."
+    others = _of_some_versions(case, flag, choices)
+    hint = f" Some versions of SGLang also have {', '.join(others)}: give --server-version." if others else ""
+    return f"Nothing is left to try for {flag}. {told}.{hint}"
+
+
+def _of_some_versions(case: Case, flag: str, choices: Sequence[str]) -> list[str]:
+    """The values that may work in a version that has them, where the version is not known."""
+    if case.setting.version is not None:
+        return []
+    found: list[str] = []
+    for version in reversed(case.servers.versions):
+        setting = case.setting.replace(version=version)
+        for candidate in case.servers.candidates(flag, setting):
+            value = candidate.value
+            excluded = history.excluded_by(flag, value, case.ruled_out, case.servers, setting)
+            if candidate.status.status == "works" and value not in (*choices, *found) and excluded is None:
+                found.append(value)
+    return found
 
 
 def _reason(case: Case, flag: str, value: str) -> str:

@@ -80,10 +80,11 @@ def setting_of(launch: Launch, servers: Servers) -> Setting:
         return str(facts[name]) if facts.get(name) else None
 
     sm = facts.get("sm")
+    told = text("--quantization") or text("quantization")
     return Setting(
         version=text("server_version"),
         sm=int(sm) if sm is not None else None,
-        format=servers.format_of(text("--quantization") or text("quantization")),
+        format=servers.format_of(told) if told else servers.format_named(text("model")),
         flashinfer=text("flashinfer"),
         platform=text("platform"),
     )

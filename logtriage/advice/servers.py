@@ -113,6 +113,11 @@ class Servers:
         """Return the format of the weights that a value of ``--quantization`` stands for, or None."""
         return self._data.get("formats", {}).get(quantization) if quantization else None
 
+    def format_named(self, model: str | None) -> str | None:
+        """Return the format of the weights that a model's name tells, or None."""
+        named = self._data.get("format_names", {})
+        return next((found for found in named if _fits(named[found], model)), None)
+
     def format_behind(self, flag: str, value: str) -> str | None:
         """Return the format of the weights, if a value serves only one: its kernels stand in rows of no other."""
         kernels = {entry["kernels"] for entry in self._values.get(self._base(flag), ()) if
@@ -123,7 +128,7 @@ class Servers:
 
     def is_moe(self, model: str | None) -> bool:
         """Return whether a model's name says that it is a mixture of experts."""
-        return any(re.search(name, model or "", re.IGNORECASE) for name in self._data.get("moe_names", ()))
+        return _fits(self._data.get("moe_names", ()), model)
 
     # ---- kernels
 
@@ -298,3 +303,7 @@ class Servers:
             for place, value in enumerate(entry["order"]):
                 weights[value] = weights.get(value, 0) + (1 if setting.sm else len(sms)) / (1 + place)
         return weights
+
+
+def _fits(names: Iterable[str], model: str | None) -> bool:
+    return any(re.search(name, model or "", re.IGNORECASE) for name in names)

@@ -92,6 +92,8 @@ def run(words: list[str]) -> int:
         message = io.StringIO()
         error.show(message)
         output.complain(message.getvalue().rstrip())
+        if isinstance(error, click.NoSuchOption) and words[:1] in (["run"], ["preflight"]) and "--" not in words:
+            output.complain(f"The command goes after --, as in `logtriage {words[0]} -- python3 -m …`.")
         return exit_codes.USAGE
     except RuleError as error:
         head = str(error).partition("\n")[0]

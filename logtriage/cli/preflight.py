@@ -29,7 +29,7 @@ _OTHER_COMMAND = """this command starts no SGLang server (`python3 -m sglang.lau
   A script is not looked into: give its text, -- "$(cat launch.sh)"."""
 
 
-@click.command("preflight", epilog=EPILOG)
+@click.command("preflight", epilog=EPILOG, options_metavar="[OPTIONS] -- CMD...")
 @click.option("--sm", type=SM, help="Compute capability of the GPUs times ten, such as 120 for SM120.")
 @click.option("--gpus", type=click.IntRange(1, 4096), metavar="N", help="How many GPUs one machine has.")
 @click.option("--gpu-memory", type=click.FloatRange(0, min_open=True), metavar="GIB", help="Memory of each GPU.")

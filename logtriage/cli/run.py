@@ -37,7 +37,7 @@ Examples:
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@click.command("run", epilog=EPILOG)
+@click.command("run", epilog=EPILOG, options_metavar="[OPTIONS] -- CMD...")
 @click.option("--plan", "plan_file", type=click.Path(dir_okay=False), metavar="FILE",
               help="A YAML file that holds any of this; what is given here comes first.")  # fmt: skip
 @click.option("--pin", multiple=True, metavar="FLAG", help="A flag that must stay; may be repeated.")

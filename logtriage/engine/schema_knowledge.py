@@ -206,6 +206,7 @@ class KernelFile(Strict):
     server: KebabCase
     sms: list[int]
     formats: dict[str, Text]
+    format_names: dict[str, list[Annotated[str, AfterValidator(_expression)]]] = Field(default_factory=dict)
     moe_names: list[Annotated[str, AfterValidator(_expression)]]
     kernels: list[Kernels]
     values: list[ValueKernels]

@@ -298,8 +298,9 @@ def refuse_redirection(command: Sequence[str], rules: RuleSet) -> None:
     launch = launches.from_command(command, rules)
     if launch.command is None:
         raise InputError(
-            "the command starts no server that is known: give it after `--`, as in "
-            "`logtriage run -- python3 -m sglang.launch_server --model-path …`"
+            "the command starts no server that is known. After `--` it wants one such as "
+            "`python3 -m sglang.launch_server --model-path …`; a script is not looked into: "
+            'give its text, as in `logtriage run -- "$(cat launch.sh)"`'
         )
     if (target := redirect_target(launch)) is not None:
         raise InputError(f"the command sends its output to {target}; leave that to the runner (--logs DIR)")

@@ -53,6 +53,7 @@ def render(label: str, message: str, *, on_frame: bool = False) -> str:
     """Return a rule file for `label` with a drafted rule for `message` (of a frame of a traceback, if `on_frame`)."""
     found = draft(message)
     rows = [
+        f"# Save it as {label}.yaml in a folder of yours, then: logtriage rules test --rules FOLDER",
         f"label: {label}",
         "rules:",
         f"  - id: {found.id}",
