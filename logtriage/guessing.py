@@ -73,7 +73,8 @@ def verdict(
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    return guess.is_sure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL
+    is_failure = _OUTCOMES.get(guess.label, "failed") == "failed" and guess.label != "unknown"
+    return is_failure and guess.is_sure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL
 
 
 def considered(
