@@ -61,6 +61,25 @@ def test_what_cannot_be_written_now_is_written_later(tmp_path: Path) -> None:
     assert (len(row["entry"]), row["label"], row["stage"]) == (100_000, "healthy", "serving")
 
 
+def test_text_that_is_no_utf8_is_written(tmp_path: Path) -> None:
+    """A byte of an argument that is no UTF-8 is kept as an escape; no transaction stays open."""
+    book = ledger.Ledger(str(tmp_path / "ledger.sqlite"))
+    begun(book, "r:1")
+    book.update("r:1", root_line="m\udcff")
+    assert book.attempts("root_line = ?", ("m\udcff",))[0]["root_line"] == "m\\udcff"
+
+
+def test_a_value_that_no_database_takes_is_rolled_back(tmp_path: Path) -> None:
+    """It is an error of its own; what comes after it is written, and other runners are not locked out."""
+    path = str(tmp_path / "ledger.sqlite")
+    book = ledger.Ledger(path)
+    begun(book, "r:1")
+    with pytest.raises(OverflowError):
+        book.update("r:1", port=1 << 70)
+    book.update("r:1", stage="init")
+    assert ledger.Ledger(path).attempts()[0]["stage"] == "init"
+
+
 @pytest.mark.parametrize(
     "content", [b"no database at all, but some text that is long enough to be looked at\n" * 20, None]
 )
@@ -95,10 +114,11 @@ def test_a_launch_by_hand_becomes_evidence(run: Any, tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_reading(run: Any, tmp_path: Path) -> None:
-    """`analyze --ledger` says that there is none."""
-    done = run("analyze", str(STORY), "--ledger", "none.sqlite")
-    assert done.returncode == 2
-    assert "there is no ledger" in done.stderr
+    """`analyze --ledger` says that there is none; so do those who show, hand on and forget."""
+    for words in (("analyze", str(STORY)), ("ledger", "show"), ("ledger", "export"), ("ledger", "forget", "x")):
+        done = run(*words, "--ledger", "none.sqlite")
+        assert done.returncode == 2
+        assert "there is no ledger" in done.stderr
     assert not (tmp_path / "none.sqlite").exists()
 
 
@@ -115,9 +135,11 @@ def test_export_import_show_and_forget(run: Any, tmp_path: Path) -> None:
     assert "broken:2:" in broken.stderr
     shown = run("ledger", "show", "--ledger", "b.sqlite").stdout
     assert "sm100-only-kernel" in shown
-    assert "1 attempts" in shown
-    name = shown.split()[1].partition(":")[0]
+    header, row, count = shown.splitlines()
+    assert count.startswith("1 attempt in ")
+    assert header.index("result") == row.index("sm100-only-kernel")
+    name = row.split()[1].partition(":")[0]
     assert "RuntimeError" in run("ledger", "show", name, "--ledger", "b.sqlite").stdout
     assert run("ledger", "show", "nothing", "--ledger", "b.sqlite").returncode == 2
-    assert run("ledger", "forget", name, "--ledger", "b.sqlite").stdout == "1 attempts forgotten\n"
+    assert run("ledger", "forget", name, "--ledger", "b.sqlite").stdout == "1 attempt forgotten\n"
     assert "0 attempts" in run("ledger", "show", "--ledger", "b.sqlite").stdout

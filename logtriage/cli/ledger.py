@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from logtriage.cli.options import RULES, SM, VERSION, check_logs
 from logtriage.errors import InputError
 from logtriage.runner import ledger as ledgers
 
+_WIDEST = 240
 _FILE = click.option("--ledger", "path", metavar="FILE", help="The ledger, if not the one in the state folder.")
 
 
@@ -31,7 +33,7 @@ def command() -> None:
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def show(run: str | None, path: str | None, format_: str) -> int:
     """Show the attempts of RUN, or one line for each attempt of all runs."""
-    book = _open(path)
+    book = _open(path, made=False)
     rows = book.attempts("run = ? OR id = ?", (run, run)) if run else book.attempts()
     if run and not rows:
         raise InputError(f"{book.path}: holds no run or attempt {run!r}; `logtriage ledger show` lists them")
@@ -44,11 +46,11 @@ def show(run: str | None, path: str | None, format_: str) -> int:
         for row in (row for row in rows if not row["entry"]):
             output.say(f"{row['id']}: {row['ending'] or 'unfinished'}  log {row['log']}")
         return exit_codes.HEALTHY
-    for row in rows:
-        result = row["label"] or "unfinished"
-        result = "works" if (row["ending"], result) == ("ready", "healthy") else result
-        output.say(f"{row['started']}  {row['id']}  {result}  {row['changed'] or ''}  {row['root_line'] or ''}"[:240])
-    output.say(f"{len(rows)} attempts in {book.path}")
+    if rows:
+        cells = [("started", "attempt", "result", "new in it", "what it failed of"), *map(_cells, rows)]
+        for line in tried.columns(cells):
+            output.say(line[:_WIDEST])
+    output.say(f"{_counted(len(rows))} in {book.path}")
     return exit_codes.HEALTHY
 
 
@@ -85,7 +87,7 @@ def add(trailing: list[str] | None, /, logs: tuple[str, ...], path: str | None, 
 @_FILE
 def export(path: str | None) -> int:
     """Print all finished attempts as lines of JSON, for `ledger import` elsewhere."""
-    book = _open(path)
+    book = _open(path, made=False)
     for row in book.attempts("ended IS NOT NULL"):
         line = {"identity": book.identity(row["environment"]), "attempt": row}
         output.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -110,18 +112,31 @@ def import_(file: str, path: str | None) -> int:
 @_FILE
 def forget(what: str, path: str | None) -> int:
     """Remove a run, an attempt, all that was seen in an environment (its key), or `all`. Logs stay."""
-    book = _open(path)
+    book = _open(path, made=False)
     count = book.forget(what)
     if not count and what != "all":
         raise InputError(
             f"{book.path}: holds no run, attempt or environment {what!r}; `logtriage ledger show` lists them"
         )
-    output.say(f"{count} attempts forgotten")
+    output.say(f"{_counted(count)} forgotten")
     return exit_codes.HEALTHY
 
 
-def _open(path: str | None) -> ledgers.Ledger:
+def _open(path: str | None, *, made: bool = True) -> ledgers.Ledger:
+    """Open a ledger; one that is named and not there is only `made` where something is to be added."""
+    if path is not None and not made and not os.path.exists(path):
+        raise InputError(f"{path}: there is no ledger; `logtriage run` and `logtriage ledger add` make one")
     return ledgers.Ledger(path or ledgers.default_path(), output.complain)
+
+
+def _counted(attempts: int) -> str:
+    return f"{attempts} attempt" if attempts == 1 else f"{attempts} attempts"
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    result = row["label"] or "unfinished"
+    result = "works" if (row["ending"], result) == ("ready", "healthy") else result
+    return row["started"], row["id"], result, row["changed"] or "-", (row["root_line"] or "-").strip()
 
 
 def _opened(row: dict[str, Any]) -> dict[str, Any]:

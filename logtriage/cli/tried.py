@@ -9,7 +9,7 @@ from logtriage.cli import output
 from logtriage.redact import Redactor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from logtriage.runner.loop import Outcome
     from logtriage.runner.session import Session
@@ -91,15 +91,20 @@ def table(entries: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         )
         for entry in entries
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from columns(rows)
     for entry in entries:
         yield ""
         root = entry["report"]["root_cause"]
         why = f"{root['text'].strip()[:_ROOT]}  ({entry['log']}:{root['line']})" if root else entry["because"]
         yield f"{entry['number']}: {why}"
         yield f"   {entry['command_text']}"
+
+
+def columns(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
+    """Yield rows, the first of which names the columns, with their cells below each other."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _result(entry: Mapping[str, Any]) -> str:

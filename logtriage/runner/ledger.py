@@ -131,7 +131,7 @@ class Ledger:
         """Remove a run, an attempt, all attempts in an environment, or ``all``; return how many attempts that were."""
         where, values = {
             "all": ("1", ()),
-        }.get(what, ("id = ? OR run = ? OR environment = ?", (what, what, what)))
+        }.get(what, ("id = ? OR run = ? OR environment = ?", _bound((what, what, what))))
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             count = self._db.execute(f"DELETE FROM attempts WHERE {where}", values).rowcount  # noqa: S608
@@ -149,14 +149,14 @@ class Ledger:
             values = (row.get("environment"), json.dumps(identity, sort_keys=True))
             self._db.execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", values)
             statement = f"INSERT OR IGNORE INTO attempts ({names}) VALUES ({marks})"  # noqa: S608
-            return self._db.execute(statement, tuple(row.values())).rowcount > 0
+            return self._db.execute(statement, _bound(row.values())).rowcount > 0
 
     # ---- reading
 
     def attempts(self, where: str = "1", values: Iterable[Any] = ()) -> list[dict[str, Any]]:
         """Return attempts, the oldest first, by column; the clock, which may have jumped, orders nothing."""
         query = f"SELECT {', '.join(_COLUMNS)} FROM attempts WHERE {where} ORDER BY rowid"  # noqa: S608
-        return [dict(row) for row in self._db.execute(query, tuple(values))]
+        return [dict(row) for row in self._db.execute(query, _bound(values))]
 
     def run(self, run: str | None = None) -> dict[str, Any] | None:
         """Return a run, by default the one that began last."""
@@ -203,7 +203,7 @@ class Ledger:
         self._db.execute("COMMIT")
 
     def _write(self, *statements: Statement) -> None:
-        self._pending.append(list(statements))
+        self._pending.append([(statement, _bound(values)) for statement, values in statements])
         self._flush()
 
     def _flush(self) -> None:
@@ -215,8 +215,22 @@ class Ledger:
                     self._db.execute(statement, values)
                 self._db.execute("COMMIT")
             except sqlite3.Error as error:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                self._roll_back()
                 self._on_trouble(f"the ledger {self.path} cannot be written now ({error}); it is tried again later")
                 return
+            except BaseException:  # a value that no database takes, say: it would fail for ever
+                self._roll_back()
+                self._pending.pop(0)
+                raise
             self._pending.pop(0)
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+def _bound(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Values as the database takes them: what of a text is no UTF-8 stands in it as `\\udcff`, say."""
+    return tuple(
+        value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value for value in values
+    )
