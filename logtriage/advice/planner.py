@@ -284,7 +284,7 @@ def _ruled_out(this: Case) -> list[dict[str, str | None]]:
         if item.flag is not None and (item.kernels in everywhere or item.flag in _IN_ENVIRONMENT):
             continue
         if item.config:
-            value = " ".join(f"{flag} {value}" for flag, value in item.config if value)
+            value = " ".join(f"{flag} {value}" for flag, value in item.config if value) or "the command as a whole"
             found.append({"flag": None, "value": value, "why": item.why, "source": item.source})
             continue
         named = item.value or f"every value served by {item.kernels}"

@@ -44,7 +44,7 @@ def start(command: Sequence[str], log: str, marker: str, *, head: str = "") -> C
         raise InputError("no command to run: give it after `--`, as in `logtriage run -- python3 -m sglang.…`")
     try:
         number = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        os.write(number, f"{head}\n".encode() if head else b"")
+        os.write(number, f"{head}\n".encode("utf-8", "backslashreplace") if head else b"")
     except OSError as error:
         raise InputError(f"{log}: the log cannot be written: {error.strerror or error}") from error
     try:
@@ -52,8 +52,9 @@ def start(command: Sequence[str], log: str, marker: str, *, head: str = "") -> C
             words, stdin=subprocess.DEVNULL, stdout=number, stderr=subprocess.STDOUT, start_new_session=True,
             env={**os.environ, **settings, MARKER: marker},
         )  # fmt: skip
-    except OSError as error:
-        raise InputError(f"{words[0]}: cannot be started: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a word that no program can be given
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{words[0]}: cannot be started: {reason}") from error
     finally:
         os.close(number)
     return Child(process, log, marker)

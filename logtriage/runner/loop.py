@@ -290,8 +290,8 @@ class _Noting(results.Observer):
         self._to.note(text)
 
 
-def refuse_redirection(command: Sequence[str], rules: RuleSet) -> None:
-    """Raise InputError for a command that sends its output elsewhere: there would be no log to follow."""
+def refuse_useless(command: Sequence[str], rules: RuleSet) -> None:
+    """Raise InputError for a command that cannot be followed: no server, no port to ask, its output elsewhere."""
     from logtriage.advice.command import redirect_target
     from logtriage.engine import launch as launches
 
@@ -302,5 +302,6 @@ def refuse_redirection(command: Sequence[str], rules: RuleSet) -> None:
             "`python3 -m sglang.launch_server --model-path …`; a script is not looked into: "
             'give its text, as in `logtriage run -- "$(cat launch.sh)"`'
         )
+    results.refuse_port(command, rules)
     if (target := redirect_target(launch)) is not None:
         raise InputError(f"the command sends its output to {target}; leave that to the runner (--logs DIR)")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m(?:in)?)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m(?:in)?)?(?:{_NUMBER}s)?", re.ASCII)
+_LONGEST = 366 * 86400.0  # seconds
+_MOST_ATTEMPTS = 10_000  # logs are numbered; more than that nobody waits for
 
 
 def seconds(text: Any) -> Any:
@@ -24,11 +28,23 @@ def seconds(text: Any) -> Any:
     found = _DURATION.fullmatch(text.strip().replace(" ", ""))
     if not text.strip() or found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no duration; give it as 2h, 1h30m, 90s or 90 (seconds)")
-    hours, minutes, rest = (float(part or 0) for part in found.groups())
-    return 3600 * hours + 60 * minutes + rest
+    bare, hours, minutes, rest = (float(part or 0) for part in found.groups())
+    return bare + 3600 * hours + 60 * minutes + rest
 
 
-Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0)]
+def _passed_on(text: str) -> str:
+    """Return a text that can be given to a program or name a file. Raises ValueError for any other."""
+    try:
+        raw = os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{text!r} holds half of a surrogate pair, which no program can be given") from error
+    if b"\0" in raw:
+        raise ValueError(f"{text!r} holds a NUL character, which no program can be given")
+    return text
+
+
+Seconds = Annotated[float, BeforeValidator(seconds), Field(gt=0, le=_LONGEST)]
+Text = Annotated[str, AfterValidator(_passed_on)]
 
 
 class Plan(BaseModel):
@@ -47,24 +63,24 @@ class Plan(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    command: list[str] = Field(default_factory=list)
-    pin: list[str] = Field(default_factory=list)
-    max_attempts: int = Field(default=8, ge=1)
+    command: list[Text] = Field(default_factory=list)
+    pin: list[Text] = Field(default_factory=list)
+    max_attempts: int = Field(default=8, ge=1, le=_MOST_ATTEMPTS)
     budget: Seconds | None = None
     start_timeout: Seconds | None = None
-    grace: Annotated[float, BeforeValidator(seconds), Field(ge=0)] = 2.0
+    grace: Annotated[float, BeforeValidator(seconds), Field(ge=0, le=_LONGEST)] = 2.0
     retry_after: list[Seconds] | None = None
     explore: bool = False
     then: Literal["serve", "detach", "stop"] = "serve"
     echo: bool = False
-    prompts: str | None = None
-    save: str | None = None
-    on_attempt: str | None = None
-    logs: str | None = None
-    ledger: str | None = None
-    record: str | None = None
+    prompts: Text | None = None
+    save: Text | None = None
+    on_attempt: Text | None = None
+    logs: Text | None = None
+    ledger: Text | None = None
+    record: Text | None = None
     sm: int | None = Field(default=None, ge=50, lt=200)
-    server_version: str | None = None
+    server_version: Text | None = None
 
 
 def load(path: str | None, given: Mapping[str, Any]) -> Plan:

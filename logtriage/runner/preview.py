@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def preview(plan: Plan, rules: RuleSet) -> Iterator[str]:
     """Yield the lines of the plan. Raises InputError for a command that cannot be run."""
     command = tuple(plan.command)
-    loop.refuse_redirection(command, rules)
+    loop.refuse_useless(command, rules)
     redactor = Redactor(rules.secrets)
     found = environment.probe(command, rules)
     given = {name: value for name, value in (("sm", plan.sm), ("server_version", plan.server_version)) if value}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logtriage.errors import InputError
 from logtriage.intake.launch_command import LaunchSpec, find_command
 from logtriage.records import Record
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from logtriage.records import Report
     from logtriage.runner.cleanup import Stopped
 
+_LAST_PORT = 65535
 READY = "ready"
 FAILED = "failed"
 EXITED = "exited"
@@ -129,11 +131,20 @@ def address_of(command: Sequence[str], rules: RuleSet) -> Address:
     flags = flags_of(command, rules)
     default = rules.server["runner"]["listens"]
     port = flags.get("--port", "")
+    known = port.isdecimal() and port.isascii()
     return Address(
         flags.get("--host") or default["host"],
-        int(port) if port.isdigit() else default["port"],
+        int(port) if known else default["port"],
         flags.get("--api-key"),
     )
+
+
+def refuse_port(command: Sequence[str], rules: RuleSet) -> None:
+    """Raise InputError for a port on which nothing can listen; what `$PORT` is, only the shell knows."""
+    port = flags_of(command, rules).get("--port")
+    if port is None or "$" in port or (port.isdecimal() and port.isascii() and 1 <= int(port[:9]) <= _LAST_PORT):
+        return
+    raise InputError(f"--port {port}: no server can listen there; a port is a number from 1 to {_LAST_PORT}, as 30000")
 
 
 def flags_of(command: Sequence[str], rules: RuleSet) -> Mapping[str, str]:

@@ -60,7 +60,7 @@ class Session:
         self.run, again = self._id_and_command(resume)
         plan = self.plan
         self.command = again or self.command
-        loop.refuse_redirection(self.command, rules)
+        loop.refuse_useless(self.command, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
         found = environment.probe(self.command, rules)
         self._probes = probes or system_probes(plan.prompts, found.python, asked.to_stop)
