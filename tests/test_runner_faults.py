@@ -242,6 +242,39 @@ def test_two_runs_with_one_folder_for_logs(rules: RuleSet, quick: Any, tmp_path:
     assert first.entries[0]["log"] != second.entries[0]["log"]
 
 
+def test_where_the_script_cannot_be_written_nothing_is_launched(quick: Any, tmp_path: Path) -> None:
+    """--save is checked before the first launch; the check leaves no file."""
+    words = [sys.executable, "-m", "logtriage", "run", "--ledger", str(tmp_path / "ledger.sqlite"),
+             "--logs", str(tmp_path / "logs"), "--save", str(tmp_path / "none" / "launch.sh"), "--",
+             *command(free_port())]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert "launch.sh: cannot be written" in done.stderr
+    assert ledger.Ledger(str(tmp_path / "ledger.sqlite")).attempts() == []
+
+
+def test_a_server_that_nobody_takes_over_is_ended(rules: RuleSet, quick: Any, tmp_path: Path) -> None:
+    """What fails between a server's answers and `serve` leaves no server behind."""
+    one = running.session(tmp_path, rules, command(free_port()), Told(), then="serve")
+    assert one.execute().state == "working"
+    assert running.marked(one.run)
+    one.close()
+    assert running.marked(one.run) == []
+    assert ledger.Ledger(str(tmp_path / "ledger.sqlite")).unfinished() == []
+
+
+def test_an_argument_that_is_no_utf8(quick: Any, tmp_path: Path) -> None:
+    """It reaches the server as it is, and the run, its ledger and its script are complete."""
+    script = tmp_path / "launch.sh"
+    words = [sys.executable, "-m", "logtriage", "run", "--once", "--ledger", str(tmp_path / "ledger.sqlite"),
+             "--logs", str(tmp_path / "logs"), "--record", str(tmp_path / "cases"), "--on-attempt", "cat",
+             "--format", "json", "--save", str(script), "--", *command(free_port(), model="m\udcff")]  # fmt: skip
+    done = subprocess.run(words, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"m\xff" in script.read_bytes()
+    assert [row["label"] for row in ledger.Ledger(str(tmp_path / "ledger.sqlite")).attempts()] == ["healthy"]
+
+
 def test_a_runner_whose_reader_is_gone(quick: Any, tmp_path: Path) -> None:
     """Nobody reads what it prints any more: the server is stopped all the same, and the ledger is complete."""
     words = [sys.executable, "-m", "logtriage", "run", "--once", "--ledger", str(tmp_path / "ledger.sqlite"),

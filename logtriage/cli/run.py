@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logtriage import pipeline
-from logtriage.cli import exit_codes, output, tried
+from logtriage.cli import exit_codes, output, script, tried
 from logtriage.cli.analyze import rule_folders
 from logtriage.cli.options import RULES, SM, VERSION
 from logtriage.errors import InputError
@@ -103,9 +102,14 @@ def command(trailing: list[str] | None, /, **given: Any) -> int:
 
 
 def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
+    if session.plan.save:
+        script.check(session.plan.save)
     outcome = session.execute()
     if outcome.state == "working" and session.plan.save and outcome.result:
-        _save(session.plan.save, outcome.result.order)
+        try:
+            script.save(session.plan.save, outcome.result.order)
+        except InputError as error:  # the server works, and its command is shown
+            output.complain(plain.one_line(f"logtriage: {error}"))
     if outcome.attempt is not None and session.plan.then == "serve":
         wishes.serve(outcome.attempt.signal)
     tried.show(outcome, session, as_json=given["format_"] == "json")
@@ -122,15 +126,6 @@ def _run(session: Session, wishes: _Wishes, given: Mapping[str, Any]) -> int:
         return exit_codes.HEALTHY
     output.complain(plain.one_line(f"logtriage: {result.report.label}: {result.report.verdict.because}"))
     return exit_codes.FAILED
-
-
-def _save(path: str, order: Order) -> None:
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\n# {plain.one_line(order.why or 'as given')}\nexec {order.text}\n")
-        os.chmod(path, 0o755)  # noqa: S103 - a script that others may run
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 class _Wishes:

@@ -272,7 +272,9 @@ class Attempt:
 
         because = f"port {self.order.address.port} is held by {_who(holder)}"
         options = self._options.replace(seen=Seen("port-in-use", because))
-        report = pipeline.analyze(f"+ {self.order.text}\n".encode(), rules=self._rules, options=options)
+        report = pipeline.analyze(
+            f"+ {self.order.text}\n".encode("utf-8", "replace"), rules=self._rules, options=options
+        )
         return self._result(results.PORT_TAKEN, because, report)
 
     def _result(

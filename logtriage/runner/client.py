@@ -53,6 +53,9 @@ class Reply(NamedTuple):
         return f"{self.status} {self.kind or 'without a media type'}" + (f": {text[:_SHOWN]}" if text else "")
 
 
+_JSON = {"content-type": "application/json"}
+
+
 class Silence(NamedTuple):
     """Why nothing came back: `refused`, `timeout`, `broken` (cut off), `not-http`, `tls` or `too-large`."""
 
@@ -103,9 +106,10 @@ class Client:
         """Send `data` as JSON and return the whole answer, at the latest after `timeout_s`; `on_piece` sees it grow."""
         begin = time.monotonic()
         kept = bytearray()
+        body = None if data is None else json.dumps(data).encode()  # all of it ASCII: a name may be no UTF-8
         try:
             async with asyncio.timeout(timeout_s):
-                async with self._http.stream(method, path, json=data) as response:
+                async with self._http.stream(method, path, content=body, headers=_JSON if body else None) as response:
                     async for piece in response.aiter_bytes():
                         kept += piece
                         if on_piece:

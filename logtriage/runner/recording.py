@@ -58,6 +58,7 @@ class Recording:
             (case / "case.yaml").write_text(
                 yaml.safe_dump(self._case(entry, case / "run.log", bodies), sort_keys=False, allow_unicode=True),
                 encoding="utf-8",
+                errors="backslashreplace",
             )
         except OSError:  # the server matters more than its record
             return

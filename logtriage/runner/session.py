@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from logtriage.engine.ruleset import RuleSet
     from logtriage.following import Clock
+    from logtriage.runner.attempt import Attempt
     from logtriage.runner.plan import Plan
     from logtriage.runner.results import Observer, Result
 
@@ -77,10 +78,11 @@ class Session:
             os.makedirs(self.logs, mode=0o700, exist_ok=True)
         except OSError as error:
             raise InputError(f"{self.logs}: logs cannot be kept there: {error.strerror or error}") from error
+        self._held: Attempt | None = None
         self._recording = recording.Recording(plan.record or os.environ.get("LOGTRIAGE_RUN"), self.run, rules)
 
     def execute(self) -> loop.Outcome:
-        """Run the loop; note in the ledger how it went. A working server is left running."""
+        """Run the loop; note in the ledger how it went. A working server runs on until `serve` is over, or `close`."""
         redactor = Redactor(self._rules.secrets)
         shown = loop.shown(self.command, redactor)
         plan = self.plan.model_dump(exclude={"command"}, exclude_unset=True)
@@ -92,19 +94,23 @@ class Session:
         except BaseException as error:
             self.book.end_run(self.run, "broken-off", redactor.text(str(error)))
             raise
+        self._held = outcome.attempt
         if outcome.attempt is None or self.plan.then == "stop":
             stopped = outcome.attempt.stop() if outcome.attempt else None
             if stopped is not None and stopped.left:
                 self._observer.note(f"not released: {'; '.join(stopped.left)}")
+            self._held = None
             self.book.end_run(self.run, outcome.state, outcome.because)
         elif self.plan.then == "detach":
             self.book.end_run(self.run, "detached", f"pid {outcome.attempt.pid}")
+            self._held = None
         return outcome
 
     def serve(self, outcome: loop.Outcome) -> Result:
         """Keep the working server in the foreground until it ends or is to; note its end in the ledger."""
         assert outcome.attempt is not None  # noqa: S101
         result = outcome.attempt.serve()
+        self._held = None
         marker = result.order.marker
         self.book.update(marker, exit_code=result.exit_code, ended=ledger.now())
         well = is_well(result)
@@ -115,7 +121,12 @@ class Session:
         return result
 
     def close(self) -> None:
-        """Write what is pending and let go of the port."""
+        """End a server that nobody took over, write what is pending and let go of the port."""
+        if self._held is not None:
+            self._held.stop()
+            self.book.update(self._held.order.marker, ended=ledger.now(), ending="broken-off")
+            self.book.end_run(self.run, "broken-off", "the runner failed while the server worked")
+            self._held = None
         self.book.close()
         self._lock.release()
 
@@ -150,8 +161,8 @@ class Session:
             text = json.dumps(entry, ensure_ascii=False)
             try:
                 done = subprocess.run(  # noqa: S602 - the user's own command, for a shell
-                    self.plan.on_attempt, shell=True, input=text, text=True, timeout=_HOOK_SECONDS, check=False,
-                    stdout=subprocess.DEVNULL,
+                    self.plan.on_attempt, shell=True, input=text.encode("utf-8", "backslashreplace"),
+                    timeout=_HOOK_SECONDS, check=False, stdout=subprocess.DEVNULL,
                 )  # fmt: skip
             except (OSError, subprocess.TimeoutExpired) as error:
                 self._observer.note(f"--on-attempt {self.plan.on_attempt}: {error}")
