@@ -20,6 +20,7 @@ _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplet
 _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
+_SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _FAILURE, _ONE_LABEL = 0.8, 0.55
 
@@ -46,7 +47,7 @@ def verdict(
     if guess.label == _BARE_KILL and (incident.troubles or (incident.endings and not guess.is_alone)):
         return None  # by its meaning: what is printed explains the end, even if nobody knows what it says
     failed = bool(incident.troubles or incident.endings)
-    if not failed and incident.outcomes and not head.get("shows_while_ready"):
+    if not failed and incident.outcomes and not (head.get("shows_while_ready") and _is_plain(guess, incident)):
         return None
     if not failed and not incident.outcomes and guess.confidence < _SURE_OF_SILENT:
         return None  # nothing in it has the form of a failure
@@ -69,6 +70,12 @@ def verdict(
         candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
         lines=guess.lines, words=guess.words,
     )  # fmt: skip
+
+
+def _is_plain(guess: Guess, incident: Incident) -> bool:
+    """Whether a guess about a server that is ready is very sure, and rests on lines of which no rule knows better."""
+    known = {match.line for match in incident.supporting}
+    return guess.confidence >= _SURE_OF_READY and not known.intersection(guess.lines[:1])
 
 
 def suspects(guess: Guess) -> bool:

@@ -154,7 +154,7 @@ def _parts(message: Message) -> tuple[bytes, dict[str, object]]:
 def run(message: Message, rules: RuleSet) -> Outcome:
     """Run one message through the rules."""
     log, facts = _parts(message)
-    options = pipeline.Options(facts=facts)
+    options = pipeline.Options(facts=facts, deciders=("rules",))
     reading = pipeline.read([log], rules, options)
     at = {i for i, line in enumerate(reading.lines) if message.phrase in line.text}
     known = {(m.rule["id"], m.strength) for m in reading.matched.matches if not at or _touches(reading, m.event, at)}
