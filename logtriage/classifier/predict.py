@@ -6,13 +6,13 @@ The weights are plain data: a list of features, a whole number for each feature 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 import sys
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from logtriage import whole_file
 from logtriage.classifier.evidence import FIRST
 from logtriage.classifier.features import Lexicon, words_of
 from logtriage.errors import InputError
@@ -89,6 +89,17 @@ class Model:
             self._weights.byteswap()
         if not len(self._idf) == len(names) == len(self._weights) / len(self.labels):
             raise ValueError("the weights do not fit the features")
+        self._check()
+
+    def _check(self) -> None:
+        """Raise ValueError or TypeError for what would fail later, when a log is looked at."""
+        numbers = (self.threshold, self.least_familiarity, self._unit, self._unknown_idf, *self._bias, *self._idf)
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("a number in it is not finite")
+        if not isinstance(self.labels, list) or not all(isinstance(label, str) for label in self.labels):
+            raise TypeError("its labels are no list of names")
+        if len(self._bias) != len(self.labels):
+            raise ValueError("the bias does not fit the labels")
 
     def score(self, features: Mapping[str, Feature]) -> Scored:
         """Return the probability of every label."""
@@ -175,14 +186,11 @@ class Model:
 def load(path: str) -> Model:
     """Read a weights file. Raises InputError if it cannot be read or is none."""
     try:
-        with open(path, "rb") as file:
-            data = json.load(file)
+        data = json.loads(whole_file.read(path))
         if data["format"] != FORMAT:
             raise ValueError(f"its format is {data['format']!r}")
         return Model(data)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise InputError(
             f"{path}: is no weights file ({FORMAT}), as `logtriage train --output {path}` writes: {error}"
         ) from error

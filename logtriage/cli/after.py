@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logtriage import pipeline
+from logtriage import pipeline, whole_file
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def attempts(given: Mapping[str, Any], rules: RuleSet, facts: Mapping[str, Any])
         log, equals, path = pair.partition("=")
         if not equals or log not in given["after"]:
             raise InputError(f"--after-response {pair}: needs OLDLOG=FILE with one of the logs given to --after")
-        answers.setdefault(log, []).append(read_bytes(path))
+        answers.setdefault(log, []).append(whole_file.read(path))
     return _remembered(given["ledger"]) + [
         pipeline.attempt(log, rules, pipeline.Options(facts=facts, responses=answers.get(log, ())))
         for log in given["after"]
@@ -52,15 +52,6 @@ def _remembered(path: str | None) -> list[Attempt]:
     from logtriage.runner.ledger import Ledger  # SQLite is needed for nothing else
 
     return list(Ledger(path).evidence())
-
-
-def read_bytes(path: str) -> bytes:
-    """Return the bytes of a file. Raises InputError."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
 
 
 def _spread(args: list[str], params: list[click.Parameter]) -> list[str]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from logtriage import pipeline
+from logtriage import pipeline, whole_file
 from logtriage.cli import exit_codes, output, per_node, reports
-from logtriage.cli.after import LEDGER, SeveralAfter, attempts, read_bytes
+from logtriage.cli.after import LEDGER, SeveralAfter, attempts
 from logtriage.cli.options import RULES, SM, VERSION, check_logs, failures_of
 from logtriage.cli.per_node import EXIT_CODE, KERNEL_LOG
 from logtriage.errors import InputError
@@ -88,6 +88,8 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     undone; above 8 MiB lines that a terminal broke are not joined. Where very many lines look like failures, the first
     and the last of each kind are kept.
     """
+    if not given["separate"]:
+        logs = _each_once(logs)
     kernel_logs = [path for _, path in given["kernel_logs"]]
     check_logs([*logs, *kernel_logs])
     targets = reports.targets(given["formats"], given["output"])
@@ -97,7 +99,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
-        responses=[read_bytes(path) for path in given["responses"]],
+        responses=[whole_file.read(path) for path in given["responses"]],
         response_names=given["responses"],
         pinned=given["pinned"],
         weights=given["weights"],
@@ -114,6 +116,28 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     code = taken.add(pipeline.analyze(*logs, rules=rules, options=options))
     taken.finish()
     return code
+
+
+def _each_once(logs: tuple[str, ...]) -> tuple[str, ...]:
+    """The logs without those that are a file named before, which would count as a further node of the launch."""
+    kept, seen = [], set()
+    for log in logs:
+        file = _file_of(log)
+        if file is not None and file in seen:
+            output.complain(f"logtriage: {log} is a file that was named before; it is read once")
+            continue
+        seen.add(file)
+        kept.append(log)
+    return tuple(kept)
+
+
+def _file_of(log: str) -> tuple[int, int] | None:
+    """What tells a file from all others; None for a folder, a pipe, a pattern or standard input."""
+    try:
+        found = os.stat(log)
+    except (OSError, ValueError):
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _separately(logs: tuple[str, ...], rules: RuleSet, options: pipeline.Options, taken: reports.Reports) -> int:

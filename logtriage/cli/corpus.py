@@ -20,7 +20,11 @@ def command() -> None:
     """File logs with their labels, check them, generate some."""
 
 
-@command.command("add", epilog="Example: logtriage corpus add run.log --label oom-host --root-line 4127")
+@command.command(
+    "add",
+    short_help="File a log with its label.",
+    epilog="Example: logtriage corpus add run.log --label oom-host --root-line 4127",
+)
 @click.argument("log")
 @click.option("--label", required=True, help="What went wrong in it; `logtriage rules list` shows the labels.")
 @click.option(
@@ -61,7 +65,7 @@ def add(
     return exit_codes.HEALTHY
 
 
-@command.command("check")
+@command.command("check", short_help="Say what is wrong with the cases of a corpus.")
 @click.argument("corpus", type=click.Path(file_okay=False, exists=True), default=CORPUS)
 @RULES
 def check(corpus: str, folders: tuple[str, ...]) -> int:
@@ -75,7 +79,11 @@ def check(corpus: str, folders: tuple[str, ...]) -> int:
     return exit_codes.USAGE if checked.faults else exit_codes.HEALTHY
 
 
-@command.command("generate", epilog="Example: logtriage corpus generate /tmp/logs --split test --count 50")
+@command.command(
+    "generate",
+    short_help="Write generated logs to look at.",
+    epilog="Example: logtriage corpus generate /tmp/logs --split test --count 50",
+)
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option(
     "--templates", type=click.Path(file_okay=False, exists=True), default=f"{CORPUS}/templates", show_default=True

@@ -36,7 +36,7 @@ def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
         line = answer.line
         shown = redact.across(answer.lines).get(answer.at, line.text)
         output.say(f"{path}:{line.number}: {redact.text(shown)}")
-        output.say(f"  {line.role} line, rank {line.rank or '-'}, stage {answer.stage or 'not known'}")
+        output.say(f"  {line.role} line, rank {answer.rank or '-'}, stage {answer.stage or 'not known'}")
         for rule, strength, caught in answer.fired:
             told = f"  {redact.value(caught)}" if caught else ""
             output.say(f"  fired   {rule['id']} ({rule['label']}, {strength}): {rule['summary']}{told}")

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from logtriage import pipeline
+from logtriage import pipeline, whole_file
 from logtriage.cli import exit_codes, output, tried
-from logtriage.cli.after import read_bytes
 from logtriage.cli.options import RULES, SM, VERSION, check_logs
 from logtriage.errors import InputError
 from logtriage.runner import ledger as ledgers
@@ -19,7 +18,7 @@ _WIDEST = 240
 _FILE = click.option("--ledger", "path", metavar="FILE", help="The ledger, if not the one in the state folder.")
 
 
-@click.group("ledger", epilog="Example:    logtriage ledger add run1.log -- python3 -m sglang.launch_server …")
+@click.group("ledger", epilog="Example: logtriage ledger add run1.log -- python3 -m sglang.launch_server …")
 def command() -> None:
     """Show and change the ledger: what was launched on this machine, and how it went.
 
@@ -27,7 +26,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(short_help="Show the attempts of one run, or of all.")
 @click.argument("run", required=False)
 @_FILE
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
@@ -73,7 +72,7 @@ def add(trailing: list[str] | None, /, logs: tuple[str, ...], path: str | None, 
     options = pipeline.Options(
         command=trailing or (),
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
-        responses=[read_bytes(name) for name in given["responses"]],
+        responses=[whole_file.read(name) for name in given["responses"]],
     )
     book = _open(path)
     for log in logs:
@@ -83,7 +82,7 @@ def add(trailing: list[str] | None, /, logs: tuple[str, ...], path: str | None, 
     return exit_codes.HEALTHY
 
 
-@command.command()
+@command.command(short_help="Print all finished attempts as lines of JSON.")
 @_FILE
 def export(path: str | None) -> int:
     """Print all finished attempts as lines of JSON, for `ledger import` elsewhere."""
@@ -94,12 +93,12 @@ def export(path: str | None) -> int:
     return exit_codes.HEALTHY
 
 
-@command.command("import")
+@command.command("import", short_help="Add the attempts that `ledger export` wrote.")
 @click.argument("file", type=click.Path(dir_okay=False))
 @_FILE
 def import_(file: str, path: str | None) -> int:
     """Add the attempts in FILE (written by `ledger export`); those that are known already stay as they are."""
-    lines = read_bytes(file).decode("utf-8", "replace").splitlines()
+    lines = whole_file.read(file).decode("utf-8", "replace").splitlines()
     items = [_read(file, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
     book = _open(path)
     new = sum(book.add(item["attempt"], item["identity"]) for item in items)
@@ -107,7 +106,7 @@ def import_(file: str, path: str | None) -> int:
     return exit_codes.HEALTHY
 
 
-@command.command()
+@command.command(short_help="Remove a run, an attempt or an environment.")
 @click.argument("what")
 @_FILE
 def forget(what: str, path: str | None) -> int:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from logtriage import pipeline
+from logtriage import pipeline, whole_file
 from logtriage.cli import exit_codes, output
-from logtriage.cli.after import LEDGER, SeveralAfter, attempts, read_bytes
+from logtriage.cli.after import LEDGER, SeveralAfter, attempts
 from logtriage.cli.analyze import rule_folders
 from logtriage.cli.options import RULES, SM, VERSION, check_logs
 from logtriage.report import json_v1, plain
@@ -46,7 +46,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
     options = pipeline.Options(
         command=trailing or (),
         facts=facts,
-        responses=[read_bytes(path) for path in given["responses"]],
+        responses=[whole_file.read(path) for path in given["responses"]],
         after=attempts(given, rules, facts),
         pinned=given["pinned"],
     )

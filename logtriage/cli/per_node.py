@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logtriage import whole_file
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,10 +42,17 @@ class KernelLog(click.ParamType):  # type: ignore[type-arg]
             return value
         log, equals, path = str(value).partition("=")
         if not equals or os.path.exists(value):
-            return None, str(value)
+            return None, _checked(str(value))
         if not log or not path:
             raise click.BadParameter(f"{value!r}: give FILE, or LOG=FILE for the kernel's log of one node", ctx, param)
-        return log, path
+        return log, _checked(path)
+
+
+def _checked(path: str) -> str:
+    """The name of a file, or of what stands for several logs. Raises InputError for a pipe that may never end."""
+    if os.path.exists(path) and not os.path.isdir(path):
+        whole_file.check(path)
+    return path
 
 
 EXIT_CODE = ExitCode()

@@ -30,6 +30,7 @@ SUFFIXES = {
 }
 """What the name of a file says about its form."""
 
+_OF_TEXT = ("", ".txt", ".text", ".log", ".out")
 _DETAIL = ("excerpt", "timeline", "attempts")
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
@@ -51,6 +52,11 @@ def targets(formats: Sequence[str], path: str | None) -> list[Target]:
     if path is not None:
         if len(open_ones) > 1:
             raise click.UsageError("--output takes one report; give each form its file: --format html=report.html")
+        if not open_ones and _suffix(path) not in (*SUFFIXES, *_OF_TEXT):
+            output.complain(
+                f"logtriage: {path} is written as text: its suffix tells no form. "
+                f"Known are {', '.join(SUFFIXES)}; or give --format"
+            )
         form = open_ones[0].form if open_ones else SUFFIXES.get(_suffix(path), "text")
         named = SUFFIXES.get(_suffix(path), form)
         if named != form != "text":
@@ -205,10 +211,10 @@ def _suffix(path: str) -> str:
 def _baseline(path: str | None) -> list[dict[str, Any]] | None:
     if path is None:
         return None
-    from logtriage.cli.after import read_bytes
+    from logtriage import whole_file
     from logtriage.report import baseline
 
-    return baseline.read(read_bytes(path), path)
+    return baseline.read(whole_file.read(path), path)
 
 
 def _counts(data: dict[str, Any], fail_on: Sequence[str] | None) -> bool:

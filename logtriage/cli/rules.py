@@ -16,7 +16,7 @@ def command() -> None:
     """List, lint and test the rules."""
 
 
-@command.command("list")
+@command.command("list", short_help="List the labels, or the rules of one label.")
 @click.argument("label", required=False)
 @RULES
 def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
@@ -35,7 +35,7 @@ def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
     return exit_codes.HEALTHY
 
 
-@command.command("lint")
+@command.command("lint", short_help="Check rule files without running their examples.")
 @RULES
 def lint(folders: tuple[str, ...]) -> int:
     """Check rule files without running their examples; every fault has its file and line."""
@@ -50,7 +50,9 @@ def test(folders: tuple[str, ...]) -> int:
 
 
 @command.command(
-    "new", epilog="Example: logtriage rules new --from run.log:4127 --label oom-host > my-rules/oom-host.yaml"
+    "new",
+    short_help="Print the first draft of a rule.",
+    epilog="Example: logtriage rules new --from run.log:4127 --label oom-host > my-rules/oom-host.yaml",
 )
 @click.option("--from", "place", required=True, metavar="LOG:LINE", help="The line that the rule is to know.")
 @click.option("--label", required=True, help="The label that the rule is to give.")

@@ -46,6 +46,7 @@ def to_dict(
             "command": list(launch.command) if launch.command else None,
             "env": dict(launch.env),
             "flags": dict(launch.flags),
+            "sm": launch.facts.get("sm"),
         },
         "environment": _environment(outlook.environment),
         "outlook": outlook.severity,
@@ -145,7 +146,8 @@ def _looked_at(data: dict[str, Any]) -> Iterator[str]:
     yield f"sglang {version}" if version else "sglang of unknown version"
     gpus = found["gpus"]
     if gpus is None:
-        yield "GPUs not known"
+        sm = data["launch"]["sm"]
+        yield f"GPU (SM{sm}), number not known" if sm else "GPUs not known"
     else:
         kinds = {(str(gpu["name"] or "GPU"), gpu["sm"]) for gpu in gpus}
         names = " + ".join(f"{name} (SM{sm})" if sm else name for name, sm in sorted(kinds, key=str))

@@ -22,13 +22,14 @@ class Tool(_Part):
 
 
 class Launched(_Part):
-    """What would be started."""
+    """What would be started; `sm` is the compute capability that it is judged for, times ten."""
 
     server: str
     version: str | None
     command: list[str] | None
     env: dict[str, str]
     flags: dict[str, str]
+    sm: int | None
 
 
 class Holder(_Part):

@@ -122,8 +122,11 @@ def _told(reply: Reply, form: Form) -> Told | Refused:
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return Refused("no-answer", f"{form.path} answers without an answer: {reply.shown()}")
-    message, usage = choices[0].get("message"), data.get("usage")
+    usage, message = data.get("usage"), choices[0].get("message")
     text = message.get("content") if isinstance(message, dict) else choices[0].get("text")
+    is_thought = isinstance(message, dict) and isinstance(message.get("reasoning_content"), str)
+    if not isinstance(text, str | list) and not (text is None and is_thought):
+        return Refused("no-answer", f"{form.path} answers without a text: {reply.shown()}")
     tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
     whole = read_response(reply.body)
     return Told(

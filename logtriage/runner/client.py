@@ -77,6 +77,8 @@ def base_of(url: str) -> str:
         raise InputError(f"{url!r} is no URL ({error}); give one such as http://127.0.0.1:30000") from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InputError(f"{url!r} is no URL of an HTTP server; give one such as http://127.0.0.1:30000")
+    if parsed.port is not None and not 0 < parsed.port < 1 << 16:
+        raise InputError(f"{url!r}: there is no port {parsed.port}; give one from 1 to 65535, such as 30000")
     if parsed.userinfo or parsed.query or parsed.fragment:
         raise InputError("a URL with a user, a query or a fragment is no base URL; give the key with --api-key-env")
     host = _ANY_ADDRESS.get(parsed.host, parsed.host)

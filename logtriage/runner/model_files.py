@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from typing import TYPE_CHECKING, Any
 
 from logtriage.environment import Model
@@ -197,7 +198,7 @@ def tensor_bytes(path: str) -> int:
     Only its header is read. SGLang loads numbers of 32 bits as 16 unless it is told otherwise.
     """
     try:
-        size = os.path.getsize(path)
+        size = _size(path)
         with open(path, "rb") as file:
             head = file.read(len(_POINTER))
             if head == _POINTER:
@@ -227,9 +228,17 @@ def _loaded(item: Mapping[str, Any]) -> int:
     return (int(end) - int(start)) // _HALVED.get(str(item.get("dtype")), 1)
 
 
+def _size(path: str) -> int:
+    """Bytes of a file; what is none, such as a pipe that nobody writes to, must not be opened. Raises OSError."""
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise UnreadableError(f"{path} is no file")
+    return found.st_size
+
+
 def _json(path: str) -> dict[str, Any]:
     try:
-        if os.path.getsize(path) > _MAX_JSON:
+        if _size(path) > _MAX_JSON:
             raise UnreadableError(f"{path} is too large to be read")
         with open(path, "rb") as file:
             data = json.load(file)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import yaml
-
 from logtriage import pipeline
 from logtriage.errors import InputError
+from logtriage.workbench.cases import read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -61,7 +60,7 @@ def stored(corpus: Path, split: str = "all") -> list[Wanted]:
     for path in sorted(corpus.rglob("case.yaml")):
         if path.relative_to(corpus).parts[0] in APART:
             continue
-        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        case = read_labelled(path).data
         if split in ("all", case.get("split", "test")):
             name = path.parent.name
             found.append(

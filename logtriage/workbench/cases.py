@@ -60,6 +60,16 @@ def read_case(path: Path) -> Case:
     return Case(path.parent, data)
 
 
+def read_labelled(path: Path) -> Case:
+    """Read a ``case.yaml`` that must have a label. Raises InputError."""
+    case = read_case(path)
+    if not isinstance(case.data.get("label"), str):
+        raise InputError(f"{path}: lacks a label, as in `label: oom-host`")
+    if not isinstance(case.data.get("acceptable") or [], list):
+        raise InputError(f"{path}: acceptable must be a list of labels, such as `[]`")
+    return case
+
+
 def write(folder: Path, text: bytes, data: dict[str, Any]) -> None:
     """Write a log and its case into a new folder. Raises InputError if it is there already or cannot be written."""
     try:

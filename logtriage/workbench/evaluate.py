@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import yaml
-
 from logtriage import pipeline
 from logtriage.errors import InputError
+from logtriage.workbench.cases import read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +50,7 @@ def evaluate(corpus: Path, rules: RuleSet) -> list[Outcome]:
 
 
 def _one(path: Path, rules: RuleSet) -> Outcome:
-    case = yaml.safe_load(path.read_text(encoding="utf-8"))
+    case = read_labelled(path).data
     report = pipeline.analyze(path.parent / "run.log", rules=rules)
     shown = report.lines[report.root.line].text if report.root else ""
     root = case.get("root_line")

@@ -21,11 +21,12 @@ AROUND = 3
 class Answer(NamedTuple):
     """One line, as index into the log's lines: where it stands, what fired (rule, strength, facts), what almost did.
 
-    What almost fired is given as rule and why it did not.
+    What almost fired is given as rule and why it did not. `rank` is that of the event which the line is part of.
     """
 
     lines: Sequence[Line]
     at: int
+    rank: str
     stage: str | None
     fired: list[tuple[dict[str, Any], str, dict[str, Any]]]
     almost: list[tuple[dict[str, Any], str]]
@@ -50,7 +51,8 @@ def explain_line(path: str, number: int, rules: RuleSet, options: pipeline.Optio
         almost = [(miss.rule, miss.because) for miss in pipeline.near_misses(reading, index)]
         known = {rule["id"] for rule, _, _ in fired} | {rule["id"] for rule, _ in almost}
         almost += list(_expressions(line, rules, known))
-        answers.append(Answer(reading.lines, index, reading.clock.events[line.event].stage, fired, almost))
+        event = reading.clock.events[line.event]
+        answers.append(Answer(reading.lines, index, line.rank or event.rank, event.stage, fired, almost))
     if not answers:
         raise InputError(f"{path}: has no line {number}")
     return answers

@@ -17,6 +17,7 @@ from logtriage.classifier.features import Lexicon, extract
 from logtriage.engine.rule_source import RuleSource
 from logtriage.engine.schema import Hit
 from logtriage.errors import InputError
+from logtriage.workbench.cases import read_labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -137,7 +138,7 @@ def _cases(corpus: Path) -> Iterator[Labelled]:
     for path in sorted(corpus.rglob("case.yaml")):
         if set(path.relative_to(corpus).parts) & set(_APART):
             continue
-        case = yaml.safe_load(path.read_text(encoding="utf-8"))
+        case = read_labelled(path).data
         if case.get("split", "train") == "train":
             family = str(case.get("family") or path.parent.name)
             yield Labelled("logs", family, case["label"], (path.parent / "run.log").read_bytes())

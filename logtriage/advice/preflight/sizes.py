@@ -53,11 +53,15 @@ def of(question: Question) -> Sizes:
 
 def check(question: Question) -> Iterator[Finding]:
     """Yield sizes that are no numbers, that need more GPUs than there are, or that do not divide."""
+    are_numbers = True
     for flag in _SIZES:
         text = question.flag(flag)
         if text is not None and (not text.isdecimal() or int(text[:9]) == 0):
+            are_numbers = False
             what = f"{flag} takes a whole number from 1, not {text!r}"
             yield Finding("size-number", FAILS, what, source=_SOURCE, flag=flag, value=text, label=_LABEL)
+    if not are_numbers:  # what they come to is not known
+        return
     sizes = of(question)
     yield from _gpus(question, sizes)
     yield from _among_each_other(question, sizes)
