@@ -10,7 +10,7 @@ import pytest
 
 from logtriage import pipeline
 from logtriage.errors import InputError
-from logtriage.runner import prompts, smoke
+from logtriage.runner import asking, client, prompts, smoke
 from tests.conftest import ROOT
 from tests.fake_http import serving
 
@@ -255,3 +255,21 @@ def test_the_command_as_json(run: Any) -> None:
     paris = next(row for row in data["answers"] if row["prompt"] == "capital-of-france")
     assert "<redacted:" in paris["text"]
     assert (paris["as_expected"], paris["finding"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["null", '{"message": null}', '{"message": {}}', '{"message": {"content": {"text": "Paris"}}}', '{"text": 3}'],
+)
+def test_an_answer_of_another_shape_is_none(choice: str) -> None:
+    """What holds no text is no garbled text: the server does not answer."""
+    reply = client.Reply(200, "application/json", f'{{"choices": [{choice}]}}'.encode(), 0.1)
+    told = asking._told(reply, asking.Form())
+    assert isinstance(told, asking.Refused)
+    assert told.kind == "no-answer"
+
+
+def test_an_answer_that_is_all_thought_is_one() -> None:
+    """A model that was cut while it thought has no content yet."""
+    body = b'{"choices": [{"message": {"content": null, "reasoning_content": "Let me see."}}]}'
+    assert isinstance(asking._told(client.Reply(200, "application/json", body, 0.1), asking.Form()), asking.Told)
