@@ -275,6 +275,19 @@ def test_an_argument_that_is_no_utf8(quick: Any, tmp_path: Path) -> None:
     assert [row["label"] for row in ledger.Ledger(str(tmp_path / "ledger.sqlite")).attempts()] == ["healthy"]
 
 
+def test_a_server_that_ends_without_a_word(rules: RuleSet, quick: Any, tmp_path: Path) -> None:
+    """The advice says that nothing was printed, with the exit code and the log; not to read lines that nobody sees."""
+    package = tmp_path / "sglang"
+    package.mkdir()
+    (package / "launch_server.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    words = [sys.executable, str(package / "launch_server.py"), "--model-path", "m", "--port", str(free_port())]
+    outcome = ran(tmp_path, rules, words)
+    assert outcome.state == "stopped"
+    assert "printed nothing and ended with exit code 3" in outcome.because
+    assert outcome.entries[0]["log"] in outcome.because
+    assert outcome.entries[0]["report"]["advice"]["summary"] == outcome.because
+
+
 def test_a_runner_whose_reader_is_gone(quick: Any, tmp_path: Path) -> None:
     """Nobody reads what it prints any more: the server is stopped all the same, and the ledger is complete."""
     words = [sys.executable, "-m", "logtriage", "run", "--once", "--ledger", str(tmp_path / "ledger.sqlite"),

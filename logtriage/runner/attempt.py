@@ -262,6 +262,7 @@ class Attempt:
             label = "killed-unexplained" if code in (-9, 137) else "unknown"
             seen = Seen(label, f"it ended with exit code {code}, though nothing in its log asks it to")
             report = self._follower.report(self._options.replace(exit_code=code, seen=seen))
+        report = results.where_to_look(report, self.order, code)
         stopped = self.stop()
         left = ", and left processes behind, which were ended" if stopped.signals else ""
         return self._result(results.EXITED, f"it ended with exit code {code}{left}", report, stopped=stopped)

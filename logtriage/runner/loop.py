@@ -6,7 +6,6 @@ import os
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from logtriage.errors import InputError
 from logtriage.pipeline import Options
 from logtriage.records import Record
 from logtriage.redact import Redactor
@@ -288,20 +287,3 @@ class _Noting(results.Observer):
 
     def note(self, text: str) -> None:
         self._to.note(text)
-
-
-def refuse_useless(command: Sequence[str], rules: RuleSet) -> None:
-    """Raise InputError for a command that cannot be followed: no server, no port to ask, its output elsewhere."""
-    from logtriage.advice.command import redirect_target
-    from logtriage.engine import launch as launches
-
-    launch = launches.from_command(command, rules)
-    if launch.command is None:
-        raise InputError(
-            "the command starts no server that is known. After `--` it wants one such as "
-            "`python3 -m sglang.launch_server --model-path …`; a script is not looked into: "
-            'give its text, as in `logtriage run -- "$(cat launch.sh)"`'
-        )
-    results.refuse_port(command, rules)
-    if (target := redirect_target(launch)) is not None:
-        raise InputError(f"the command sends its output to {target}; leave that to the runner (--logs DIR)")

@@ -9,7 +9,7 @@ from logtriage.advice import history
 from logtriage.advice.servers import Servers
 from logtriage.engine import launch as launches
 from logtriage.redact import Redactor
-from logtriage.runner import choices, environment, ledger, loop
+from logtriage.runner import choices, environment, ledger, loop, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def preview(plan: Plan, rules: RuleSet) -> Iterator[str]:
     """Yield the lines of the plan. Raises InputError for a command that cannot be run."""
     command = tuple(plan.command)
-    loop.refuse_useless(command, rules)
+    refusals.refuse_useless(command, rules)
     redactor = Redactor(rules.secrets)
     found = environment.probe(command, rules)
     given = {name: value for name, value in (("sm", plan.sm), ("server_version", plan.server_version)) if value}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logtriage.errors import InputError
 from logtriage.intake.launch_command import LaunchSpec, find_command
 from logtriage.records import Record
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from logtriage.records import Report
     from logtriage.runner.cleanup import Stopped
 
-_LAST_PORT = 65535
 READY = "ready"
 FAILED = "failed"
 EXITED = "exited"
@@ -126,6 +124,21 @@ def ended_well(report: Report, exit_code: int | None) -> bool:
     return asked or exit_code in (0, -2, -15, 130, 143)
 
 
+def where_to_look(report: Report, order: Order, exit_code: int | None) -> Report:
+    """Return the report of a launch that has ended; where it shows no line to read, its advice says where to look."""
+    if report.label != "unknown" or report.root is not None or report.advice.changes:
+        return report
+    head = 1 + order.text.count("\n")
+    if any(line.text.strip() for line in report.lines[head:]):
+        summary = f"It ended with exit code {exit_code}, and no line of its log is known to tell why: read {order.log}."
+    else:
+        summary = (
+            f"It printed nothing and ended with exit code {exit_code}; its log, {order.log}, holds only the command. "
+            "Start the command by hand to see what ends it."
+        )
+    return report.replace(advice=report.advice.replace(summary=summary))
+
+
 def address_of(command: Sequence[str], rules: RuleSet) -> Address:
     """Return where the server of a command listens; what the command does not say is what the server would take."""
     flags = flags_of(command, rules)
@@ -137,14 +150,6 @@ def address_of(command: Sequence[str], rules: RuleSet) -> Address:
         int(port) if known else default["port"],
         flags.get("--api-key"),
     )
-
-
-def refuse_port(command: Sequence[str], rules: RuleSet) -> None:
-    """Raise InputError for a port on which nothing can listen; what `$PORT` is, only the shell knows."""
-    port = flags_of(command, rules).get("--port")
-    if port is None or "$" in port or (port.isdecimal() and port.isascii() and 1 <= int(port[:9]) <= _LAST_PORT):
-        return
-    raise InputError(f"--port {port}: no server can listen there; a port is a number from 1 to {_LAST_PORT}, as 30000")
 
 
 def flags_of(command: Sequence[str], rules: RuleSet) -> Mapping[str, str]:

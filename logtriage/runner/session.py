@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from logtriage.errors import InputError
 from logtriage.records import Record
 from logtriage.redact import Redactor
-from logtriage.runner import environment, ledger, loop, orphans, processes, recording, results
+from logtriage.runner import environment, ledger, loop, orphans, processes, recording, refusals, results
 from logtriage.runner.lock import PortLock
 from logtriage.runner.plan import continued
 from logtriage.runner.probes import Probes, system_probes
@@ -61,7 +61,7 @@ class Session:
         self.run, again = self._id_and_command(resume)
         plan = self.plan
         self.command = again or self.command
-        loop.refuse_useless(self.command, rules)
+        refusals.refuse_useless(self.command, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
         found = environment.probe(self.command, rules)
         self._probes = probes or system_probes(plan.prompts, found.python, asked.to_stop)
