@@ -26,6 +26,7 @@ LOG = str(ROOT / "corpus" / "recorded" / "kv-fp4" / "run.log")
         ("analyze", LOG, "--baseline", "pipe"),
         ("analyze", LOG, "--kernel-log", "pipe"),
         ("ledger", "import", "/dev/urandom"),
+        ("run", "--plan", "pipe"),
     ],
 )
 def test_what_may_never_end_is_refused(run: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -72,6 +73,16 @@ def test_weights_with_wrong_values_are_refused(tmp_path: Path, wrong: dict[str, 
     data = json.loads(Path(str(resources.weights_file())).read_text(encoding="utf-8"))
     for name, value in wrong.items():
         data[name] = [value, *data[name][1:]] if isinstance(data[name], list) else value
+    (tmp_path / "weights.json").write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(InputError, match="is no weights file"):
+        predict.load(str(tmp_path / "weights.json"))
+
+
+@pytest.mark.parametrize("needs", [None, {"oom-host": 5}])
+def test_weights_with_a_wrong_lexicon_are_refused(tmp_path: Path, needs: Any) -> None:
+    """So are words of another form."""
+    data = json.loads(Path(str(resources.weights_file())).read_text(encoding="utf-8"))
+    data["lexicon"]["needs"] = needs
     (tmp_path / "weights.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(InputError, match="is no weights file"):
         predict.load(str(tmp_path / "weights.json"))

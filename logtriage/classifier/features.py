@@ -57,7 +57,7 @@ class Lexicon:
         self._alarming = frozenset(data["alarming"])
         self._alarming_when_silent = self._alarming.union(data["alarming_when_silent"])
         self._alarming_when_ready = [frozenset(groups) for groups in data["alarming_when_ready"]]
-        self._needs: dict[str, list[str]] = data["needs"]
+        self._needs = {label: frozenset(groups) for label, groups in data["needs"].items()}
         self._stop = frozenset(data["stop"])
         self._codes = frozenset(data["codes"])
         self._known: dict[str, tuple[str, ...]] = {}

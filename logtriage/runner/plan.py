@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from logtriage import whole_file
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,9 +89,8 @@ def load(path: str | None, given: Mapping[str, Any]) -> Plan:
     data: Any = {}
     if path is not None:
         try:
-            with open(path, encoding="utf-8") as file:
-                data = yaml.safe_load(file) or {}
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            data = yaml.safe_load(whole_file.read(path).decode("utf-8")) or {}
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
             raise InputError(f"{path}: cannot be read as YAML: {error}") from error
         if not isinstance(data, dict):
             raise InputError(f"{path}: holds no mapping; a plan is `command: [python3, -m, …]` and further keys")

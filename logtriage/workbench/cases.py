@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from logtriage import whole_file
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class Case(NamedTuple):
 def read_case(path: Path) -> Case:
     """Read a ``case.yaml``. Raises InputError with the file and the line if it is no mapping."""
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        data = yaml.safe_load(whole_file.read(str(path)).decode("utf-8"))
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: {error}") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: must be a mapping such as `label: oom-host`")
