@@ -36,4 +36,4 @@ def _refuse_port(command: Sequence[str], rules: RuleSet) -> None:
     port = results.flags_of(command, rules).get("--port")
     if port is None or "$" in port or (port.isdecimal() and port.isascii() and 1 <= int(port[:9]) <= _LAST_PORT):
         return
-    raise InputError(f"--port {port}: no server can listen there; a port is a number from 1 to {_LAST_PORT}, such as 30000")
+    raise InputError(f"--port {port}: no server can listen there; give one from 1 to {_LAST_PORT}, such as 30000")
