@@ -7,9 +7,11 @@ set -uo pipefail
 log=${LOGTRIAGE_LOG:-/tmp/run.log}
 message=${LOGTRIAGE_MESSAGE:-/dev/termination-log}
 
+server= asked=
+trap 'asked=yes; [ -z "$server" ] || kill -TERM "$server" 2>/dev/null' TERM INT
 "$@" > >(tee "$log") 2>&1 &
 server=$!
-trap 'kill -TERM "$server" 2>/dev/null' TERM INT
+[ -z "$asked" ] || kill -TERM "$server" # it came while the server was being started
 wait "$server"
 code=$?
 while kill -0 "$server" 2>/dev/null; do # a signal ended the wait, not the server
