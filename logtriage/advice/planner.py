@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FAILED = ("failed", "degenerate")
 _REPAIRS = ("missing-dependency", "cuda-toolkit-mismatch", "jit-compile-failure")
+_NO_LAUNCH = "Give the file that standard output and standard error of the launch went to, from its start."
 _CUT, _EMPTY = "the compressed data", "the log is empty"
 _IN_ENVIRONMENT = ("--model-path", "--tokenizer-path", "--speculative-draft-model-path")
 _SM, _VERSION, _FORMAT = "compute capability of the GPU (--sm)", "version of SGLang (--server-version)", "quantization"
@@ -50,6 +51,8 @@ def plan(
     hint = {key: _fill(text, facts) for key, text in rule.get("hint", {}).items()}
     action = str(rule.get("action") or head["action"])
     summary = str(hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    if verdict.outcome == "unknown" and not incident.troubles:
+        return verdict, Advice("investigate", _NO_LAUNCH)
     if verdict.outcome == "incomplete" and (ended := _ended(verdict, incident, notes)) is not None:
         return verdict, Advice("investigate", ended)
     if verdict.outcome not in _FAILED or action in ("none", "wait", "fix-request"):
