@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _DISAGREES = 0.8
 """What is left of the classifier's confidence where supporting rules point elsewhere."""
-_LESS_SURE = 0.76
+_LESS_SURE = 0.69
 """What no rule knows is stranger than what the classifier was calibrated with: a guess is never as sure as a rule."""
 _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
 _BARE_KILL = "killed-unexplained"

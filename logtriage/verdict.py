@@ -22,7 +22,7 @@ CERTAIN = 0.97
 """Confidence in a decisive match that nothing speaks against."""
 
 _UNEXPLAINED_COSTS = 0.15
-_ENDING = 0.75
+_ENDING = 0.6
 _WRONG_REQUEST = 0.85
 _READY = 0.95
 _SERVED_ONLY = 0.85
