@@ -29,10 +29,13 @@ class Redactor:
     def __init__(self, kinds: Sequence[Mapping[str, Any]]) -> None:
         self._kinds = [_Kind(kind) for kind in kinds]
         self._names: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def text(self, text: str) -> str:
-        """Return `text` without its secrets. Time is linear in the length of `text`."""
-        return self._replace(text, _marker)
+        """Return `text` without its secrets. Time is linear in the length of `text`, once for equal ones."""
+        if text not in self._texts:
+            self._texts[text] = self._replace(text, _marker)
+        return self._texts[text]
 
     def value(self, value: object) -> object:
         """Return a copy of JSON-like data without secrets; keys, numbers and other objects stay as they are.
