@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
+from logtriage.report.schema import Part, open_schema
 
 Severity = Literal["will-fail", "known-garbage", "risk", "unknown", "ok"]
 
 
-class Tool(_Part):
+class Tool(Part):
     """The program that made it; `rules` is a digest of the rule files."""
 
     version: str
     rules: str
 
 
-class Launched(_Part):
+class Launched(Part):
     """What would be started; `sm` is the compute capability that it is judged for, times ten."""
 
     server: str
@@ -32,7 +29,7 @@ class Launched(_Part):
     sm: int | None
 
 
-class Holder(_Part):
+class Holder(Part):
     """A process that holds memory of a GPU, in bytes."""
 
     pid: int
@@ -40,7 +37,7 @@ class Holder(_Part):
     used: int | None
 
 
-class Gpu(_Part):
+class Gpu(Part):
     """A GPU that the launch may use; `sm` is the compute capability times ten, memory in bytes."""
 
     index: int
@@ -51,7 +48,7 @@ class Gpu(_Part):
     holders: list[Holder]
 
 
-class Compiler(_Part):
+class Compiler(Part):
     """A program of the CUDA toolkit; without a version it is not there."""
 
     found: str
@@ -59,7 +56,7 @@ class Compiler(_Part):
     version: str | None
 
 
-class Cuda(_Part):
+class Cuda(Part):
     """Driver, toolkit and the CUDA that PyTorch is built for; null where nobody could look."""
 
     driver: str | None
@@ -69,7 +66,7 @@ class Cuda(_Part):
     ptxas: list[Compiler] | None
 
 
-class Model(_Part):
+class Model(Part):
     """What the model's files tell; `weight_bytes` of all tensors together."""
 
     path: str
@@ -79,7 +76,7 @@ class Model(_Part):
     sizes: dict[str, int]
 
 
-class Machine(_Part):
+class Machine(Part):
     """What the launch would run on; `key` is the same for the same GPUs, versions and model."""
 
     where: Literal["here", "container", "elsewhere"]
@@ -92,7 +89,7 @@ class Machine(_Part):
     key: str
 
 
-class Change(_Part):
+class Change(Part):
     """A value to use instead; `to` is null where only the direction is known."""
 
     flag: str
@@ -103,7 +100,7 @@ class Change(_Part):
     source: str
 
 
-class Found(_Part):
+class Found(Part):
     """One thing that was looked at. `flag` is a flag or an environment variable, `label` what analyze would call it."""
 
     check: str
@@ -118,7 +115,7 @@ class Found(_Part):
     instead: list[Change]
 
 
-class PreflightV1(_Part):
+class PreflightV1(Part):
     """What will become of a launch, ``logtriage/preflight/v1``. Keys may be added; none is renamed or removed in v1."""
 
     schema_: Literal["logtriage/preflight/v1"] = Field(alias="schema")
@@ -133,8 +130,5 @@ class PreflightV1(_Part):
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema. It allows further keys, since v1 may gain some."""
-    schema = PreflightV1.model_json_schema(by_alias=True)
-    for part in [schema, *schema["$defs"].values()]:
-        part.pop("additionalProperties", None)
-    return schema
+    """Return the JSON schema of what preflight found."""
+    return open_schema(PreflightV1)

@@ -7,18 +7,20 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """Base of all parts of a published document: strict when it is checked."""
+
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
 
-class Tool(_Part):
+class Tool(Part):
     """The program that made the report; `rules` is a digest of the rule files."""
 
     version: str
     rules: str
 
 
-class Source(_Part):
+class Source(Part):
     """What was read; `lines` is null above 64 MiB."""
 
     files: list[str]
@@ -27,7 +29,7 @@ class Source(_Part):
     launches: int
 
 
-class Gpu(_Part):
+class Gpu(Part):
     """The GPUs of the launch; `sm` is the compute capability times ten."""
 
     name: str | None
@@ -35,14 +37,14 @@ class Gpu(_Part):
     count: int | None
 
 
-class Cuda(_Part):
+class Cuda(Part):
     """Versions of the CUDA toolkit and of the driver."""
 
     toolkit: str | None
     driver: str | None
 
 
-class Launched(_Part):
+class Launched(Part):
     """What was started, as far as it is known."""
 
     server: str
@@ -56,7 +58,7 @@ class Launched(_Part):
     libraries: dict[str, str]
 
 
-class OtherLabel(_Part):
+class OtherLabel(Part):
     """A label that was considered and not given."""
 
     label: str
@@ -65,7 +67,7 @@ class OtherLabel(_Part):
     line: int | None
 
 
-class Decision(_Part):
+class Decision(Part):
     """The label, and what decided.
 
     `fingerprint` is the same for the same failure with other numbers, paths, ranks and times; `words` are those that
@@ -86,7 +88,7 @@ class Decision(_Part):
     candidates: list[OtherLabel]
 
 
-class Root(_Part):
+class Root(Part):
     """The line that shows the cause; `line` counts from 1 in the file as stored, `span` is the hit in `text`.
 
     Of several nodes, `node` tells which one, and `local_rank` the number of the rank there.
@@ -106,7 +108,7 @@ class Root(_Part):
     facts: dict[str, Any]
 
 
-class Evidence(_Part):
+class Evidence(Part):
     """A line to read."""
 
     file: str
@@ -115,7 +117,7 @@ class Evidence(_Part):
     role: Literal["root", "frame", "context", "supporting", "trouble", "outcome"]
 
 
-class OtherMatch(_Part):
+class OtherMatch(Part):
     """A rule that held elsewhere; `because` says what it follows from."""
 
     file: str
@@ -127,7 +129,7 @@ class OtherMatch(_Part):
     because: str | None = None
 
 
-class Change(_Part):
+class Change(Part):
     """One value of one flag to change."""
 
     flag: str
@@ -139,7 +141,7 @@ class Change(_Part):
     source: str
 
 
-class NextStep(_Part):
+class NextStep(Part):
     """What to do next."""
 
     action: Literal["change-flag", "free-memory", "fix-environment", "fix-request", "investigate", "wait", "none"]
@@ -151,7 +153,7 @@ class NextStep(_Part):
     notes: list[str]
 
 
-class Excerpt(_Part):
+class Excerpt(Part):
     """A line of the log as a large report shows it; `because` says what it follows from."""
 
     file: str
@@ -162,7 +164,7 @@ class Excerpt(_Part):
     because: str | None
 
 
-class Stage(_Part):
+class Stage(Part):
     """When a rank reached a stage, and the line that tells."""
 
     stage: str
@@ -170,7 +172,7 @@ class Stage(_Part):
     line: int
 
 
-class RankStages(_Part):
+class RankStages(Part):
     """The stages of a rank of one file, and how far its lines reach; `is_root`: the cause is one of its lines."""
 
     file: str
@@ -180,7 +182,7 @@ class RankStages(_Part):
     is_root: bool
 
 
-class Timeline(_Part):
+class Timeline(Part):
     """Stages over time: seconds since the first one, or numbers of lines where time stamps lack."""
 
     unit: Literal["seconds", "lines"]
@@ -188,7 +190,7 @@ class Timeline(_Part):
     rows: list[RankStages]
 
 
-class Tried(_Part):
+class Tried(Part):
     """A launch with its flags, how it ended, and what was to blame."""
 
     source: str
@@ -199,7 +201,7 @@ class Tried(_Part):
     value: str | None
 
 
-class Compared(_Part):
+class Compared(Part):
     """How this report compares with an earlier one (`--baseline`), whose label is `label`."""
 
     file: str
@@ -208,7 +210,7 @@ class Compared(_Part):
     because: str
 
 
-class Node(_Part):
+class Node(Part):
     """One of several nodes: what its log alone tells. `skew_s` is how far its clock is ahead of the others'.
 
     `file` is null for a node that no log was given of; `because` says why it counts as silent.
@@ -226,7 +228,7 @@ class Node(_Part):
     because: str | None
 
 
-class ReportV1(_Part):
+class ReportV1(Part):
     """A report on one launch, ``logtriage/report/v1``. Keys may be added; none is renamed or removed in v1."""
 
     schema_: Literal["logtriage/report/v1"] = Field(alias="schema")
@@ -248,8 +250,13 @@ class ReportV1(_Part):
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON schema of a report. It allows further keys, since v1 may gain some."""
-    schema = ReportV1.model_json_schema(by_alias=True)
+    """Return the JSON schema of a report."""
+    return open_schema(ReportV1)
+
+
+def open_schema(document: type[Part]) -> dict[str, Any]:
+    """Return the JSON schema of a document. It allows further keys, since a version may gain some."""
+    schema = document.model_json_schema(by_alias=True)
     for part in [schema, *schema["$defs"].values()]:
         part.pop("additionalProperties", None)
     return schema
