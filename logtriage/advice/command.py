@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from logtriage.intake.launch_command import LaunchSpec, canonical, find_command
+from logtriage.engine.launch import spec_of
+from logtriage.intake.launch_command import FLAG, SHELLS, canonical, find_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.intake.launch_command import LaunchSpec
     from logtriage.records import Change, Launch
 
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
-_FLAG = r"(?s)--?[A-Za-z][\w.-]*(?:=.*)?"
 _PLAIN = r"[\w@%+=:,./~^-]+"
 _OPERATOR = r"&&|\|[|&]?|;|&|\n"
 _TARGET = r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)"
@@ -31,7 +31,7 @@ def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[t
     None as well where no command is known, where a change names only a direction, or where a variable would have to be
     set inside a wrapper.
     """
-    spec = LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
+    spec = spec_of(rules)
     if launch.command is None or any(change.new is None for change in changes):
         return None
     flags = [change for change in changes if change.flag.startswith("-")]
@@ -60,11 +60,11 @@ def _changed(words: list[str], change: Change, spec: LaunchSpec) -> list[str]:
     while place < len(words):
         word = words[place]
         place += 1
-        if not re.fullmatch(_FLAG, word) or canonical(word, spec) != change.flag:
+        if not re.fullmatch(FLAG, word) or canonical(word, spec) != change.flag:
             result.append(word)
             continue
         end = place
-        while end < len(words) and not re.fullmatch(_FLAG, words[end]):
+        while end < len(words) and not re.fullmatch(FLAG, words[end]):
             end += 1
         name = word.partition("=")[0]
         new = [f"{name}={' '.join(value)}"] if "=" in word and value else [name, *value]
@@ -99,7 +99,7 @@ def _edit(text: str, change: Change, words: Sequence[str], spec: LaunchSpec) -> 
     value = "" if change.new == "true" else str(change.new)
     if value and not re.fullmatch(_PLAIN, value):
         return None
-    given = (word.partition("=")[0] for word in words if re.fullmatch(_FLAG, word))
+    given = (word.partition("=")[0] for word in words if re.fullmatch(FLAG, word))
     names = {name for name in given if canonical(name, spec) == change.flag}
     if names:
         written = "|".join(re.escape(name) for name in sorted(names))
@@ -139,7 +139,7 @@ def _with_env(words: Sequence[str], env: Sequence[str]) -> list[str]:
 def _text_of_shell(wrapper: Sequence[str]) -> int | None:
     """Where in a wrapper the text begins that a shell is given (`bash -c '…'`, `ssh host '…'`), or None."""
     for index in range(len(wrapper) - 1, -1, -1):
-        if wrapper[index].rpartition("/")[2] not in _SHELLS:
+        if wrapper[index].rpartition("/")[2] not in SHELLS:
             continue
         for place in range(index + 1, len(wrapper)):
             if re.fullmatch(r"-\w*c", wrapper[place]):

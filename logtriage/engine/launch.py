@@ -29,7 +29,7 @@ def describe(
     `given` are facts from the caller and `argv` the caller's command: both beat what the log says. Facts of the machine
     that stand before or after a launch (a table of versions, say) count for every launch that tells nothing else.
     """
-    spec = LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
+    spec = spec_of(rules)
     told = _told(lines, events, hits, rules)
     anywhere: dict[str, Any] = {}
     for facts in told.values():
@@ -46,6 +46,11 @@ def describe(
 def from_command(argv: Sequence[str], rules: RuleSet, given: Mapping[str, Any] | None = None) -> Launch:
     """Return what a command alone tells of a launch; a launch without command where it starts no known server."""
     return describe((), (), {}, rules, given or {}, argv)[0]
+
+
+def spec_of(rules: RuleSet) -> LaunchSpec:
+    """Return how the server of the rules is launched, and how its flags are spelt."""
+    return LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
 
 
 def nothing(given: Mapping[str, Any]) -> Launch:

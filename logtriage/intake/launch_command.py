@@ -84,8 +84,8 @@ _PIECE = r"""(?s)\\(.)|'([^']*)'|"((?:[^"\\]|\\.)*)\""""
 _ITEM = r"""[\[,]\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|-?\d[\d.]*(?=\s*[,\]]))"""
 _ASSIGNMENT = r"[A-Za-z_]\w*="
 _PYTHON = r"(?s)(?:.*/)?(?:python|pypy)[\d.]*t?(?:\.exe)?|\$\{?\w*PYTHON\w*\}?"
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
-_FLAG = r"(?s)--?[A-Za-z][\w.-]*(?:=.*)?"
+SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "ash", "su", "ssh", "tmux", "screen"})
+FLAG = r"(?s)--?[A-Za-z][\w.-]*(?:=.*)?"
 # `Example: sglang serve --model-path <model> [options]` stands in every log of SGLang 0.5.16.
 _MANUAL = r"(?:[Uu]sage|[Ee]xamples?|[Tt]ry|[Hh]int|[Nn]ote):|<[\w-]+>|\[(?:-h|options)\]"
 _LABEL = r"[A-Za-z]\w*:"
@@ -177,7 +177,7 @@ def _interpreter(words: Sequence[str], index: int) -> int:
 
 def _nested(words: Sequence[str], spec: LaunchSpec) -> Command | None:
     """Look into the text that a shell is given: `bash -lc 'cd x && python3 …'`."""
-    shell = next((index for index, word in enumerate(words) if word.rpartition("/")[2] in _SHELLS), len(words))
+    shell = next((index for index, word in enumerate(words) if word.rpartition("/")[2] in SHELLS), len(words))
     for index in range(shell + 1, len(words)):
         inner = find_command(words[index], spec) if re.search(r"\s", words[index]) else None
         if inner:
@@ -243,7 +243,7 @@ def _flags(words: Sequence[str], spec: LaunchSpec) -> dict[str, str]:
     values: dict[str, list[str]] = {}
     name = ""
     for word in words:
-        if re.fullmatch(_FLAG, word):
+        if re.fullmatch(FLAG, word):
             name = canonical(word, spec)
             values[name] = [word.partition("=")[2]] if "=" in word else []
         elif name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logtriage.intake.launch_command import LaunchSpec, find_command
+from logtriage.engine.launch import from_command
 from logtriage.records import Record
 
 if TYPE_CHECKING:
@@ -154,10 +154,4 @@ def address_of(command: Sequence[str], rules: RuleSet) -> Address:
 
 def flags_of(command: Sequence[str], rules: RuleSet) -> Mapping[str, str]:
     """Return the flags of the server in a command; none if it holds no server's command."""
-    found = find_command(command, spec_of(rules))
-    return found.flags if found else {}
-
-
-def spec_of(rules: RuleSet) -> LaunchSpec:
-    """Return how servers are launched, as the rules say."""
-    return LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
+    return from_command(command, rules).flags
