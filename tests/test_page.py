@@ -70,8 +70,11 @@ def pages(rules: RuleSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         json_v1.to_dict(pipeline.analyze(ROOT / "corpus" / name / "run.log", rules=rules), detailed=True)
         for name in ("recorded/parrot-moe", "blind/gb200-truncated-record")
     )
-    many = [failed, healthy, unknown]
     folder = tmp_path_factory.mktemp("pages")
+    far = folder / ("a_folder_of_a_long_name" * 8) / "run.log"
+    far.parent.mkdir()
+    far.symlink_to(SHORT)
+    many = [failed, healthy, unknown, json_v1.to_dict(pipeline.analyze(far, rules=rules), detailed=True)]
     made = {}
     for name, reports in {"failed": [failed], "healthy": [healthy], "unknown": [unknown], "many": many}.items():
         made[name] = folder / f"{name}.html"
@@ -104,7 +107,7 @@ def test_the_page_loads_nothing_and_complains_of_nothing(browser: Browser, pages
     page, heard = opened(browser, pages[name])
     assert page.evaluate("window.pwned") is None
     assert page.locator("script").count() == 1
-    assert page.locator("h1").count() == (3 if name == "many" else 1)
+    assert page.locator("h1").count() == (4 if name == "many" else 1)
     assert heard == []
     page.context.close()
 
