@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from logtriage import pipeline
 from logtriage.engine import gates, prefilter
 from logtriage.engine.prefilter import AhoCorasick, AnchorAutomaton, PlainAnchors, PlainSearch
-from logtriage.intake import kept, windows
+from logtriage.intake import anchored, kept, windows
 from logtriage.intake import lines as intake_lines
 from logtriage.intake import source as intake_source
 from logtriage.intake.growing import GrowingLog
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from logtriage.records import Report
 
 START = b"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', tp_size=2)\n"
+LIKE = st.sampled_from(["exit 138", "exit 137", "exit 13a", "bad", "add", "b0d", "sm_120a", "sm_120f", "sm_1204", ""])
 RARE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 
 
@@ -67,6 +68,9 @@ def _make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(windows, "MAX_OPEN", 600)
     patch.setattr(kept, "MAX_KEPT", 60)
     patch.setattr(kept, "MAX_BYTES", 6000)
+    patch.setattr(anchored, "MAX_BYTES", 6000)
+    patch.setattr(anchored, "ROW_COST", 10)
+    patch.setattr(anchored, "_WAITING", 2)
     patch.setattr(intake_lines, "MAX_HOT", 5)
     patch.setattr(intake_lines, "_PROBE", 300)
     patch.setattr(intake_lines, "_MAX_PROBED", 2)
@@ -113,13 +117,25 @@ def test_pieces_up_to_four_mebibytes(rules: RuleSet, size: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(PIECES, max_size=40), st.lists(st.sampled_from(["GB", "exit 137", "Error: 4", "TP0", "0/4"]), min_size=1)
+    st.lists(st.one_of(PIECES, LIKE), min_size=1, max_size=40),
+    st.lists(st.sampled_from(["GB", "exit 137", "exit ", "Error: 4", "TP0", "0/4", "bad", "sm_120a"]), min_size=1),
+    st.integers(0, 300),
 )
-def test_both_searches_find_the_same_anchors(pieces: list[str], anchors: list[str]) -> None:
-    """Lines that only differ in digits are looked at once, and still every anchor with digits is told from others."""
-    data = "\n".join([*pieces, "exit 138", "exit 137" if len(pieces) % 2 else "exit 136"]).encode()
+def test_both_searches_find_the_same_anchors(pieces: list[str], anchors: list[str], known: int) -> None:
+    """Lines that only differ in digits are looked at once, and still anchors with digits are told from others."""
     encoded = [anchor.encode() for anchor in dict.fromkeys(anchors)]
-    assert AnchorAutomaton(encoded).present(data) == PlainAnchors(encoded).present(data)
+    fast, plain = AnchorAutomaton(encoded), PlainAnchors(encoded)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prefilter, "MAX_KNOWN", known)
+        for part in (pieces[::2], pieces, pieces[::-1]):
+            data = "\n".join(part).encode()
+            assert _anchors_of(fast, data) == _anchors_of(plain, data)
+
+
+def _anchors_of(search: prefilter.AnchorSearch, data: bytes) -> list[tuple[bytes, ...]]:
+    held = search.held(data)
+    assert held.anchors[0] == ()
+    return [held.anchors[kind] for kind in held.kinds]
 
 
 def test_gates_do_not_seem_to_be_in_busy_lines(rules: RuleSet) -> None:
@@ -132,6 +148,34 @@ def test_gates_do_not_seem_to_be_in_busy_lines(rules: RuleSet) -> None:
     assert all(any(gate in anchor for gate in rules.gates) for anchor in rules.anchors)
     assert len(prefilter.groups(rules.gates)) <= 3
     assert sorted(gates.choose(rules.anchors, rules.failures, busy)) == sorted(rules.gates)
+
+
+WORDS = st.sampled_from(["calm", "ERROR: one 7", "ERROR: one 8", "Killed", "Error: two", "it is not ready"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(WORDS, st.integers(1, 30)), min_size=1, max_size=30), st.integers(0, 4))
+def test_the_first_and_the_last_rows_of_each_anchor_are_kept(runs: list[tuple[str, int]], waiting: int) -> None:
+    """However many windows wait, and whether or not gates were looked at, each anchor's ends are among the lines."""
+    rows = [word for word, count in runs for _ in range(count)]
+    anchors = [b"ERROR: one 7", b"ERROR: one 8", b"Killed", b"Error: two"]
+    gates_of_all = AhoCorasick([b"ERROR", b"Killed", b"Error"])
+    with pytest.MonkeyPatch.context() as patch:
+        _make_small(patch)
+        patch.setattr(windows, "WINDOW", 200)
+        patch.setattr(anchored, "MAX_BYTES", 1 << 20)
+        patch.setattr(anchored, "_WAITING", waiting)
+        patch.setattr(anchored, "FIRST", 2)
+        patch.setattr(anchored, "LAST", 3)
+        blocks = list(windows.Windows().add("".join(row + "\n" for row in rows).encode()))
+        lines = intake_lines.select(blocks, gates_of_all.offsets, anchors=lambda: AnchorAutomaton(anchors))
+        patch.setattr(anchored, "_WAITING", 0)
+        patch.setattr(intake_lines.Selector, "_add_noisy", lambda *_: False)
+        assert lines == intake_lines.select(blocks, gates_of_all.offsets, anchors=lambda: PlainAnchors(anchors))
+    kept_rows = {line.number - 1 for line in lines}
+    for anchor in anchors:
+        held = [number for number in range(sum(block.rows for block in blocks)) if anchor.decode() in rows[number]]
+        assert kept_rows.issuperset({*held[:2], *held[-3:]})
 
 
 # ru_maxrss of a new process begins with what its parent took, VmHWM does not. Rules may have to be compiled first.

@@ -3,77 +3,68 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from logtriage.intake.blocks import MAX_LINE, Block, count_rows, row_starts, without_escapes
+from logtriage.intake.rows import Row, pack
 from logtriage.intake.segments import KeptRow, cut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 
+class Group(NamedTuple):
+    """Some rows in a row: a block of their own; `before` rows were read before them."""
+
+    block: Block
+    before: int
+
+    def rows(self) -> Iterator[KeptRow]:
+        """Yield the rows as stored."""
+        rows = BlockRows(*self)
+        return map(rows.kept, range(len(rows)))
+
+
 class BlockRows:
     """The rows of a block (split at line feeds), as searched and as stored; `before` rows were read before them."""
 
     def __init__(self, block: Block, before: int) -> None:
+        self.block = block
+        self.before = before
         self.searched = without_escapes(block.data)
-        self._block = block
-        self._before = before
         self._starts: list[int] = []
         self._searched_starts: list[int] = []
-        self._short: dict[int, KeptRow] = {}
 
     def __len__(self) -> int:
-        return self._block.rows
+        return self.block.rows
 
     def numbered(self, numbers: Collection[int]) -> Iterator[int]:
         """Yield the rows that have one of the line numbers."""
         if not numbers:
             return
-        if self._block.places is None:
-            first = self._block.number
+        if self.block.places is None:
+            first = self.block.number
             yield from (number - first for number in numbers if 0 <= number - first < len(self))
         else:
-            yield from (index for index, place in enumerate(self._block.places) if place.number in numbers)
+            yield from (index for index, place in enumerate(self.block.places) if place.number in numbers)
 
     def index(self, offset: int) -> int:
         """Return the row that holds `offset` of the searched bytes."""
         self._find_rows()
         return bisect_right(self._searched_starts, offset) - 1
 
-    def ends(self, anchor: bytes, first: int, last: int) -> list[int]:
-        """Return where the first and the last rows that hold an anchor begin, in order; all if they are no more."""
-        data = self.searched
-        newest: deque[int] = deque()
-        end = len(data)
-        while len(newest) < last and (at := data.rfind(anchor, 0, end)) >= 0:
-            end = data.rfind(b"\n", 0, at) + 1
-            newest.appendleft(end)
-        oldest: list[int] = []
-        start = 0
-        while len(oldest) < first and (at := data.find(anchor, start, end)) >= 0:
-            oldest.append(data.rfind(b"\n", 0, at) + 1)
-            start = data.find(b"\n", at) + 1 or end
-        return [*oldest, *newest]
-
-    def at(self, start: int) -> bytes:
-        """Return the row as searched that begins at `start`."""
-        end = self.searched.find(b"\n", start)
-        return self.searched[start:] if end < 0 else self.searched[start:end]
-
     def head(self, size: int) -> BlockRows:
         """Return the rows that begin in the first `size` bytes as stored: all that is needed to look at a few."""
-        end = self._block.data.find(b"\n", size) + 1
+        end = self.block.data.find(b"\n", size) + 1
         if not end:
             return self
-        data = self._block.data[:end]
-        return BlockRows(self._block._replace(data=data, rows=count_rows(data)), self._before)
+        data = self.block.data[:end]
+        return BlockRows(self.block._replace(data=data, rows=count_rows(data)), self.before)
 
     def behind(self, start: int) -> BlockRows:
         """Return the rows from the one that begins at `start`, as searched."""
         data = self.searched[start:]
-        return BlockRows(Block(data, 0, 0, count_rows(data), self._block.layout), 0)
+        return BlockRows(Block(data, 0, 0, count_rows(data), self.block.layout), 0)
 
     def row(self, index: int) -> bytes:
         """Return a row as searched."""
@@ -83,29 +74,41 @@ class BlockRows:
     def message(self, index: int) -> bytes | None:
         """Return a row as searched without its wrapper; None for one that is no part of the log."""
         row = self.row(index)
-        if not self._block.layout:
+        if not self.block.layout:
             return row
         text = row[:MAX_LINE].decode("utf-8", "replace")
-        placed = self._block.layout.place(text)
+        placed = self.block.layout.place(text)
         return None if placed.is_fence else text[placed.body :].encode()
 
     def kept(self, index: int) -> KeptRow:
         """Return a row as stored, to be kept."""
         self._find_rows()
-        place = self._block.place(index, self._starts[index])
-        return KeptRow(self._before + index + 1, _row(self._block.data, self._starts, index), place, self._block.layout)
+        place = self.block.place(index, self._starts[index])
+        return KeptRow(self.before + index + 1, _row(self.block.data, self._starts, index), place, self.block.layout)
 
-    def short(self, index: int) -> KeptRow:
-        """Return the same without the middle of a long row."""
-        if index not in self._short:
-            kept = self.kept(index)
-            self._short[index] = kept._replace(data=cut(kept.data))
-        return self._short[index]
+    def part(self, first: int, end: int) -> Group:
+        """Return the rows from `first` up to `end` as stored, without the middle of those that are long."""
+        self._find_rows()
+        start, stop = self._starts[first], self._starts[end] if end < len(self) else len(self.block.data)
+        if stop - start > MAX_LINE:
+            return Group(
+                pack([self._short(index) for index in range(first, end)])._replace(layout=self.block.layout),
+                self.before + first,
+            )
+        places = self.block.places
+        place = self.block.place(first, start)
+        data = self.block.data[start:stop]
+        block = Block(data, place.byte, place.number, end - first, self.block.layout, places and places[first:end])
+        return Group(block, self.before + first)
+
+    def _short(self, index: int) -> Row:
+        kept = self.kept(index)
+        return Row(cut(kept.data), kept.place)
 
     def _find_rows(self) -> None:
         if not self._starts:
-            self._starts = row_starts(self._block.data)
-            is_same = self.searched is self._block.data
+            self._starts = row_starts(self.block.data)
+            is_same = self.searched is self.block.data
             self._searched_starts = self._starts if is_same else row_starts(self.searched)
 
 

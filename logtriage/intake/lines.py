@@ -6,23 +6,23 @@ the first and the last ones of each.
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from logtriage.intake.anchored import CONTEXT, Anchored
 from logtriage.intake.block_rows import BlockRows
-from logtriage.intake.kept import Group, Kept
+from logtriage.intake.kept import Kept
 from logtriage.intake.segments import lines_of
+from logtriage.intake.tracebacks import CLOSED, OPENED, TRACEBACK, follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+    from logtriage.intake.anchored import AnchorSearch, Held
     from logtriage.intake.blocks import Block
     from logtriage.intake.segments import KeptRow
     from logtriage.records import Line
-
-CONTEXT = 3
-"""Lines kept before and after a line that holds a gate."""
 
 ENDS = 40
 """Lines kept at the beginning and at the end of the log, whatever they hold."""
@@ -31,18 +31,6 @@ MAX_HOT = 200
 """Lines of a block that may hold a gate; in a block with more of them anchors are searched for."""
 
 _PROBE, _MAX_PROBED = 64 << 10, 150  # the start of a launch holds about a hundred such lines
-_MAX_FRAMES = 400
-_MAX_MESSAGE = 60
-
-_RECORD = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_TRACEBACK = b"Traceback (most recent call last)"
-
-
-class AnchorSearch(Protocol):
-    """Tells which anchors some lines hold."""
-
-    def present(self, data: bytes) -> list[bytes]:
-        """Return the anchors that `data` holds, sorted."""
 
 
 def select(
@@ -74,26 +62,26 @@ class Selector:
     ) -> None:
         self._find = find
         self._also = frozenset(also)
-        self._make_anchors = anchors
-        self._anchors: AnchorSearch | None = None
         self._kept = Kept()
+        self._anchored = Anchored(anchors) if anchors else None
         self._recent: deque[tuple[Block, int]] = deque()
         self._recent_rows = 0
         self._seen = 0
         self._after = 0
-        self._open = _CLOSED
+        self._open = CLOSED
         self._is_open_for_anchor = False
-        self._newest_hot = _NewestHot()
+        self._is_noisy = False
 
     def add(self, block: Block) -> None:
         """Keep what is worth keeping of a block."""
         rows = BlockRows(block, self._seen)
-        hot, is_crowded = self._hot(rows.searched)
-        if hot or self._after or self._open.mode or self._seen < ENDS or self._also:
-            if self._make_anchors and (is_crowded or self._kept.is_full):
-                self._add_for_anchors(rows, hot, is_crowded=is_crowded)
-            else:
-                self._add(rows, hot)
+        if not (self._anchored and self._is_noisy and self._add_noisy(self._anchored, rows)):
+            hot, is_crowded = self._hot(rows.searched)
+            if hot or self._after or self._open.mode or self._seen < ENDS or self._also:
+                if self._anchored and (is_crowded or self._kept.is_full):
+                    self._add_for_anchors(self._anchored, rows, None if is_crowded else hot)
+                else:
+                    self._add(rows, hot)
         self._recent.append((block, self._seen))
         self._recent_rows += block.rows
         self._seen += block.rows
@@ -102,15 +90,16 @@ class Selector:
 
     def lines(self, file: int) -> list[Line]:
         """Return the lines of all that was kept and the last lines of the log. More blocks may be added afterwards."""
-        kept = self._kept.copy()
-        self._newest_hot.give(kept, {})
-        return [line for row in kept.all(self._newest(ENDS)) for line in lines_of(row, file)]
+        rows = chain(self._anchored.rows() if self._anchored else (), self._kept.rows(), self._newest(ENDS))
+        found = {row.row: row for row in rows}
+        return [line for row in sorted(found) for line in lines_of(found[row], file)]
 
     def copy(self) -> Selector:
         """Return a copy that may grow apart."""
-        other = Selector(self._find, self._also, self._make_anchors)
+        other = Selector(self._find, self._also)
         other.__dict__.update(self.__dict__)
         other._kept = self._kept.copy()
+        other._anchored = self._anchored and self._anchored.copy()
         other._recent = self._recent.copy()
         return other
 
@@ -122,16 +111,16 @@ class Selector:
             skipped -= block.rows
 
     def _hot(self, data: bytes) -> tuple[list[int], bool]:
-        """Return where lines that hold a gate begin, and whether these are too many (then not all are told)."""
+        """Return offsets in the lines that hold a gate, one in each, and whether these are too many: then not all."""
         hot: list[int] = []
         start = end = 0
-        for size, limit in ((_PROBE, _MAX_PROBED), (len(data), MAX_HOT)):
-            stop = data.find(b"\n", start + size) + 1 or len(data)
+        for size, limit in ((_PROBE // 2, _MAX_PROBED), (_PROBE, _MAX_PROBED), (len(data), MAX_HOT)):
+            stop = data.find(b"\n", max(start, size)) + 1 or len(data)
             for offset in self._find(data[start:stop]):
                 if start + offset >= end:
-                    hot.append(data.rfind(b"\n", 0, start + offset) + 1)
+                    hot.append(start + offset)
                     end = data.find(b"\n", start + offset) + 1 or len(data)
-            if len(hot) > limit:
+            if len(hot) > limit and self._anchored:
                 return hot, True
             start = stop
         return hot, False
@@ -143,10 +132,10 @@ class Selector:
         self._after = max(0, self._after - count)
         if self._open.mode:
             head = rows.head(_PROBE)
-            end, state = _follow(head, 0, self._open)
+            end, state = follow(head, 0, self._open)
             if end == len(head) < count:
                 head = rows
-                end, state = _follow(head, 0, self._open)
+                end, state = follow(head, 0, self._open)
             self._open = state
             if self._is_open_for_anchor:
                 self._kept.carry([head.kept(index) for index in range(end)])
@@ -162,93 +151,37 @@ class Selector:
             before = max(before, CONTEXT - index)
             wanted.update(range(max(0, index - CONTEXT), min(count, index + CONTEXT + 1)))
             self._after = max(self._after, index + CONTEXT + 1 - count)
-            if _TRACEBACK in rows.row(index):
-                end, self._open = _follow(rows, index + 1, _OPENED)
+            if TRACEBACK in rows.row(index):
+                end, self._open = follow(rows, index + 1, OPENED)
                 self._is_open_for_anchor = False
                 wanted.update(range(index, end))
         if before:
             self._kept.add(self._newest(min(before, self._recent_rows)))
         self._kept.add(map(rows.kept, sorted(wanted)))
 
-    def _add_for_anchors(self, rows: BlockRows, hot: list[int], *, is_crowded: bool) -> None:
+    def _add_noisy(self, anchored: Anchored, rows: BlockRows) -> bool:
+        """Add a block behind a noisy one, most likely as noisy, without a look at gates; return whether it was added.
+
+        A row with an anchor holds a gate, so that all is as if gates had been searched for.
+        """
+        held = anchored.held(rows)
+        self._is_noisy = len(held.kinds) - held.kinds.count(0) > MAX_HOT
+        if self._is_noisy or self._kept.is_full:
+            self._keep_anchored(anchored, rows, held, None)
+            return True
+        return False
+
+    def _add_for_anchors(self, anchored: Anchored, rows: BlockRows, hot: Sequence[int] | None) -> None:
+        """Keep rows for an anchor in them; `hot` are offsets in those that may hold one, if these are not too many."""
+        among = None if hot is None else list(map(rows.index, hot))
+        held = anchored.held(rows, among)
+        self._is_noisy = len(held.kinds) - held.kinds.count(0) > MAX_HOT
+        self._keep_anchored(anchored, rows, held, among)
+
+    def _keep_anchored(self, anchored: Anchored, rows: BlockRows, held: Held, among: Sequence[int] | None) -> None:
         self._kept.add(map(rows.kept, sorted(self._carried(rows))))
-        if not hot:
-            return
-        if self._anchors is None:
-            assert self._make_anchors is not None  # noqa: S101 - the caller asks
-            self._anchors = self._make_anchors()
-        data = rows.searched if is_crowded else b"\n".join(map(rows.at, hot))
-        newest: dict[bytes, list[int]] = {}
-        groups = _Groups(rows)
-        for anchor in self._anchors.present(data):
-            first, last = self._kept.room(anchor)
-            found = rows.ends(anchor, first, last) if is_crowded else [at for at in hot if anchor in rows.at(at)]
-            newest[anchor] = found[-last:]
-            if first > 0:
-                self._kept.add_first(anchor, map(groups.of, found[:first]))
-        self._newest_hot.give(self._kept, newest)
-        self._newest_hot = _NewestHot(groups, newest)
-        heads = [found[-1] for found in newest.values() if _TRACEBACK in rows.at(found[-1])]
-        if heads:
-            _, self._open = _follow(rows.behind(max(heads)), 1, _OPENED)
+        anchored.add(rows, held, among)
+        last = rows.searched.rfind(TRACEBACK)
+        if last >= 0:
+            _, self._open = follow(rows.behind(rows.searched.rfind(b"\n", 0, last) + 1), 1, OPENED)
             self._is_open_for_anchor = True
-
-
-class _Open(NamedTuple):
-    """The traceback that is open: whether its frames or its message are read, and how many rows more it may have."""
-
-    mode: str
-    left: int
-
-
-_CLOSED = _Open("", 0)
-_OPENED = _Open("frames", _MAX_FRAMES)
-
-
-def _follow(rows: BlockRows, at: int, state: _Open) -> tuple[int, _Open]:
-    """Follow a traceback from row `at`; return the first row that does not belong to it, and whether it is open."""
-    mode, left = state
-    while mode and at < len(rows):
-        row = rows.message(at)
-        if row is None:
-            at += 1
-            continue
-        if mode == "frames" and (row[:1] not in (b" ", b"\t") or not left):
-            mode, left = "message", _MAX_MESSAGE
-        if mode == "message" and (not left or _RECORD.match(row) or _TRACEBACK in row):
-            return at, _CLOSED
-        left -= 1
-        at += 1
-    return at, _Open(mode, left)
-
-
-class _Groups:
-    """Rows of one block with the lines around them, or with their traceback as far as it stands in the block."""
-
-    def __init__(self, rows: BlockRows) -> None:
-        self._rows = rows
-        self._groups: dict[int, Group] = {}
-
-    def of(self, start: int) -> Group:
-        """Return the row that begins at `start` and what surrounds it."""
-        index = self._rows.index(start)
-        if index not in self._groups:
-            end = min(len(self._rows), index + CONTEXT + 1)
-            if _TRACEBACK in self._rows.row(index):
-                end = max(end, _follow(self._rows, index + 1, _OPENED)[0])
-            self._groups[index] = [self._rows.short(at) for at in range(max(0, index - CONTEXT), end)]
-        return self._groups[index]
-
-
-class _NewestHot:
-    """The newest rows of each anchor in one block. They are only taken once no newer ones can replace them."""
-
-    def __init__(self, groups: _Groups | None = None, found: Mapping[bytes, list[int]] | None = None) -> None:
-        self._groups = groups
-        self._found = found or {}
-
-    def give(self, kept: Kept, newer: Mapping[bytes, list[int]]) -> None:
-        """Keep the rows, but for anchors of which so many `newer` rows were found that these will be dropped."""
-        for anchor, indexes in self._found.items():
-            if self._groups and len(newer.get(anchor, ())) < kept.room(anchor)[1]:
-                kept.add_last(anchor, map(self._groups.of, indexes))
