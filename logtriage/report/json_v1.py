@@ -179,7 +179,10 @@ def _root_cause(report: Report) -> dict[str, Any] | None:
 
 
 def _evidence(report: Report) -> Iterator[dict[str, Any]]:
-    """The lines to read: the frames and lines around the root; what else looks like trouble or points at a label."""
+    """The lines to read: the frames and lines around the root; what else looks like trouble or points at a label.
+
+    Of a log that shows nothing of the kind, its last lines: they tell how far the launch came.
+    """
     shown: set[int] = set()
     if report.root is not None:
         for at, role in _around(report, report.root.line):
@@ -201,6 +204,9 @@ def _evidence(report: Report) -> Iterator[dict[str, Any]]:
         if match.line not in shown:
             shown.add(match.line)
             yield {**_place(report, match.line), "text": report.lines[match.line].text, "role": "outcome"}
+    if not shown:
+        for at in [at for at, line in enumerate(report.lines) if line.text.strip()][-CONTEXT:]:
+            yield {**_place(report, at), "text": report.lines[at].text, "role": "context"}
 
 
 def _around(report: Report, root: int) -> Iterator[tuple[int, str]]:

@@ -95,7 +95,8 @@ def _chosen(evidence: list[dict[str, Any]], root: int, detail: Detail) -> Iterat
 
 
 def _loose_lines(data: dict[str, Any], width: int | None) -> Iterator[Row]:
-    yield [("dim", "  --> "), ("plain", ", ".join(data["source"]["files"]))]
+    stage = data["verdict"]["stage"] or ""
+    yield [("dim", "  --> "), ("plain", ", ".join(data["source"]["files"])), ("dim", f"  {stage}" if stage else "")]
     for item in data["evidence"][:_LOOSE]:
         place = f"    {item['line']} | "
         text, _ = cut(item["text"], limit=MAX_TEXT if width is None else width - len(place))
