@@ -131,9 +131,21 @@ def test_wide_letters_keep_the_width(story: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["zeros", "attn-flashinfer-jit"])
 def test_the_file_is_always_named(name: str, rules: RuleSet) -> None:
-    """A healthy and an incomplete log are named as well."""
+    """A healthy and an incomplete log are named as well, with the stage that was reached."""
     log = ROOT / "corpus/recorded" / name / "run.log"
-    assert f"  --> {log}" in text.render(json_v1.to_dict(pipeline.analyze(log, rules=rules))).splitlines()
+    data = json_v1.to_dict(pipeline.analyze(log, rules=rules))
+    assert f"  --> {log}  {data['verdict']['stage']}" in text.render(data).splitlines()
+
+
+def test_a_log_without_a_cause_shows_its_end(rules: RuleSet, tmp_path: Path) -> None:
+    """What a launch did last stands in the report, where nothing else tells how far it came."""
+    log = tmp_path / "run.log"
+    last = "[2025-07-28 17:40:51 TP0] Load weight begin. avail mem=78.58 GB"
+    log.write_text(f"[2025-07-28 17:40:44] server_args=ServerArgs(model_path='m', tp_size=1)\n{last}\n\n")
+    data = json_v1.to_dict(pipeline.analyze(log, rules=rules))
+    assert data["verdict"]["label"] == "incomplete"
+    assert [item["line"] for item in data["evidence"]] == [1, 2]
+    assert f"    2 | {last}" in text.render(data).splitlines()
 
 
 def test_several_launches_are_told_first(rules: RuleSet) -> None:

@@ -50,13 +50,11 @@ def _size(case: Case) -> str:
 def step(case: Case) -> Step:
     """Return the next step for a label that is about memory."""
     if (who := holder(case)) is not None:
-        flags = ", ".join(item["flag"] for item in case.servers.memory(case.now.label, case.setting.version))
-        blamed = f" {case.now.flag}" if case.now.flag else ""
         text = f"{who}: end it or use another GPU, then launch the same command again."
-        return Step(
-            text, notes=(f"Only if it must stay: {flags or blamed.strip()}.",), stop="memory is held by another process"
-        )
-    notes: list[str] = []
+        ways = " or ".join(f"{item['direction']} {item['flag']}" for item in _entries(case))
+        notes = [f"If it must stay, let the launch need less of this GPU: {ways}."] if ways else []
+        return Step(text, notes=tuple(notes), stop="memory is held by another process")
+    notes = []
     if case.now.facts.get("other_pid"):
         who = f"process {case.now.facts['other_pid']} with {_size(case)}"
         notes.append(f"The message names {who}. In a container that can be this launch itself: ask nvidia-smi.")
