@@ -74,16 +74,31 @@ def by_time(items: Iterable[_Item], line: Callable[[_Item], int], evidence: Evid
 
 
 def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tuple[object, ...]]:
+    """By time, at the same time the lowest rank; what has no rank stands where its line does."""
     clocks = evidence.clocks
     timed = all(evidence.events[match.event].time is not None for match in decisive)
+    lowest: dict[float, tuple[tuple[object, ...], int]] = {}  # of each time the lowest rank, and its first line
+
+    def when(match: Match) -> float | None:
+        if clocks is not None:
+            return clocks.at(match.line)
+        return evidence.events[match.event].time if timed else None
+
+    for match in decisive:
+        at, rank = when(match), evidence.events[match.event].rank
+        if at is not None and rank:
+            own = (natural(rank), match.line)
+            lowest[at] = min(lowest.get(at, own), own)
 
     def key(match: Match) -> tuple[object, ...]:
-        event = evidence.events[match.event]
-        at = event.time if clocks is None else clocks.at(match.line)
-        by_time = timed if clocks is None else at is not None
-        place = (not by_time, at if by_time else match.line, natural(event.rank) if by_time else (), match.line)
+        at, rank = when(match), evidence.events[match.event].rank
+        place = lowest[at][1] if at is not None and rank else match.line
         return (
-            *place,
+            at is None,
+            match.line if at is None else at,
+            place,
+            natural(rank) if at is not None else (),
+            match.line,
             "implies" not in match.rule,
             "flag" not in match.facts,
         )  # who names the blame
