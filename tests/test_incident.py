@@ -103,6 +103,23 @@ def test_an_ordered_stop_explains_what_follows(rules: RuleSet) -> None:
     assert judge(rules, ARGS, *rows, "Killed").label == "incomplete"
 
 
+def test_a_job_manager_stops_all_tasks_of_its_log(rules: RuleSet) -> None:
+    """Slurm's own line stands beside the tasks' lines; what they print behind it is no failure."""
+    rows = [f"0: {row}" for row in (ARGS, BEGIN.format(rank=0), READY, SERVED)] + [f"1: {ARGS}"]
+    lost = "1: [rank1]:[W112 11:20:32.001 TCPStore.cpp:125] [c10d] recvValue failed: Connection reset by peer"
+    cancelled = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-01T11:20:31 DUE TO PREEMPTION ***"
+    assert judge(rules, *rows, cancelled, lost).label == "healthy"
+    assert judge(rules, *rows, lost, cancelled).label != "healthy"
+
+
+def test_at_the_same_time_what_has_no_rank_keeps_its_place(rules: RuleSet) -> None:
+    """A line of no rank below the failing rank's lines only reports; above them it is the first sign."""
+    failed = crash("10:01:00", " TP1", LOADING, OOM)
+    report = "[2026-01-01 10:01:00] torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+    assert judge(rules, ARGS, BEGIN.format(rank=1), *failed, report).label == "oom-weight-load"
+    assert judge(rules, ARGS, BEGIN.format(rank=1), report, *failed).label == "kernel-crash"
+
+
 def test_the_last_launch_with_an_outcome_is_judged(rules: RuleSet) -> None:
     """Restarts in one log: earlier launches are only mentioned, and so is a last one that has come to nothing yet."""
     first = [ARGS, BEGIN.format(rank=0), *crash("10:01:00", "", LOADING, OOM), "Killed"]
