@@ -1,4 +1,4 @@
-"""Messages out of stored lines: decodes lines of JSON, and joins messages that a container runtime cut into several."""
+"""Messages out of stored lines: decodes JSON and other forms, and joins messages that a container runtime cut."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_STREAMS = 4
 
 
 def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: Parts) -> Iterator[Row]:
-    """Yield the messages of lines of JSON; what is no JSON passes through. What is cut waits in `parts`."""
+    """Yield the messages that lines hold in the form of `layer`; others pass through. What is cut waits in `parts`."""
     for row in rows:
         text = row.text(limit=None)
         body, time = outer.place(text)[:2] if outer else (0, "")

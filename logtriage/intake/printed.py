@@ -61,13 +61,13 @@ class Undo:
 
     def __init__(self, found: Found) -> None:
         self._found = found
-        self._layers = [found.json] if found.json else [layer for layer in found.outer.prefixes if layer.partial]
+        self._layers = [found.coded] if found.coded else [layer for layer in found.outer.prefixes if layer.partial]
         self._parts = [Parts() for _ in self._layers]
 
     def add(self, block: Block) -> Iterator[Block]:
         """Yield a stored block as it was printed; nothing if all of it must wait."""
         marks = [layer.partial.encode() for layer in self._layers]
-        if any(self._parts) or self._found.json or any(mark in block.data for mark in marks):
+        if any(self._parts) or self._found.coded or any(mark in block.data for mark in marks):
             yield from self._packed(self._undone(rows_in(block)))
         else:
             yield block._replace(layout=self._found.inner)
@@ -88,7 +88,7 @@ class Undo:
     def _undone(self, rows: Iterable[Row], first: int = 0, end: int | None = None) -> Iterator[Row]:
         outer = self._found.outer
         for layer, parts in list(zip(self._layers, self._parts, strict=True))[first:end]:
-            rows = (decoded_messages if self._found.json else whole_lines)(rows, outer, layer, parts)
+            rows = (decoded_messages if self._found.coded else whole_lines)(rows, outer, layer, parts)
         return iter(rows)
 
     def _packed(self, rows: Iterable[Row]) -> Iterator[Block]:

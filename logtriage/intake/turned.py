@@ -99,6 +99,6 @@ def _timed(text: str, found: Found) -> tuple[float | None, str]:
     """Return the time and the message of a stored line: the wrapper's time, else the line's own."""
     placed = found.outer.place(text)
     message, time = text[placed.body :], placed.time
-    if found.json and (decoded := found.json.decode(message)):
+    if found.coded and (decoded := found.coded.decode(message)):
         message, time = decoded.message, decoded.time or time
     return seconds(time) if time else seconds_in(message[:_HEAD]), message

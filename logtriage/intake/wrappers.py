@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MAX_LAYERS = 4
 """Wrappers undone at most, one around the other."""
 
+CODED = ("json", "csv", "html")
+"""Kinds of wrappers whose lines hold the message in another form."""
+
 USUAL_SHARE = 0.6
 """Part of the lines that a wrapper must fit where its data say nothing else."""
 
@@ -33,7 +36,7 @@ class Wrapper:
         self.splits_at: int = item.get("splits_at", 0)
         self.holds: str = item.get("holds", "")
         self._begins: str = item.get("begins", "")
-        self._keys: tuple[str, str] = (item.get("message", ""), item.get("time", ""))
+        self._keys: tuple[Sequence[str], Sequence[str]] = (item.get("message", ()), item.get("time", ()))
         self._expression: str = item["regex"]
         self._regex: re.Pattern[str] | None = None
 
@@ -60,24 +63,40 @@ class Wrapper:
         return self._regex
 
     def decode(self, text: str) -> Decoded | None:
-        """Return what a line of JSON holds, or None if it is not of this kind."""
-        if not self.match(text):
+        """Return what a line of a kind that holds its message in another form stands for, or None if it is not one."""
+        match = self.match(text)
+        if match is None:
             return None
-        message_key, time_key = self._keys
+        if self.kind == "html":
+            import html  # hardly any log needs it
+
+            return Decoded(html.unescape(text), "", "")
+        if self.kind == "csv":
+            return Decoded(_field(text[match.end() :]), match.groupdict().get("time") or "", "")
+        message_keys, time_keys = self._keys
         try:
             record = json.loads(text)
-            message = record[message_key]
+            message = next(record[key] for key in message_keys if key in record)
             if isinstance(message, list):  # journald: bytes that are no plain text
                 message = bytes(message).decode("utf-8", "replace")
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, StopIteration, RecursionError):
             return None
         if not isinstance(message, str):
             return None
-        return Decoded(message, str(record.get(time_key, "")), str(record.get("stream", "")))
+        time = next((str(record[key]) for key in time_keys if key in record), "")
+        return Decoded(message, time, str(record.get("stream", "")))
+
+
+def _field(text: str) -> str:
+    """The first field of what is left of a row of comma-separated values."""
+    if not text.startswith('"'):
+        return text.partition(",")[0]
+    quoted = re.match(r'"((?:[^"]|"")*)', text)
+    return quoted[1].replace('""', '"') if quoted else text
 
 
 class Decoded(Record):
-    """The message in a line of JSON, its time as printed, and the stream that it went to."""
+    """The message that a line holds in another form, its time as printed, and the stream that it went to."""
 
     message: str
     time: str
@@ -123,13 +142,14 @@ PLAIN = Layout()
 
 
 class Found(Record):
-    """The wrappers of a log: those around each stored line, JSON inside them, those around the messages.
+    """The wrappers of a log: those around each stored line, the form inside them that must be decoded (JSON, say), and
+    those around the messages.
 
     `names` are those that fit most lines, outermost first.
     """
 
     outer: Layout
-    json: Wrapper | None
+    coded: Wrapper | None
     inner: Layout
     names: tuple[str, ...]
 
@@ -151,7 +171,7 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
             break
         layers.append(found)
         texts = [message for text in texts for message in _messages(found, text) if message.strip()]
-    at = next((index for index, layer in enumerate(layers) if layer.kind == "json"), len(layers))
+    at = next((index for index, layer in enumerate(layers) if layer.kind in CODED), len(layers))
     anywhere = [wrapper for wrapper in known if wrapper.kind == "prefix" and not wrapper.share]
     inner = layers[at + 1 :] + [wrapper for wrapper in anywhere if wrapper not in layers]
     names = tuple(layer.name for layer in layers)
