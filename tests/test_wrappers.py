@@ -16,13 +16,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from logtriage import pipeline
 from logtriage.errors import InputError
-from logtriage.intake import compression, printed, rows
+from logtriage.intake import compression, parts, printed, rows
 from logtriage.intake import source as intake_source
+from logtriage.intake.blocks import Block, count_rows
 from logtriage.intake.source import open_source
 from logtriage.intake.wrappers import detect
 from logtriage.report import json_v1
@@ -315,6 +316,56 @@ def test_partial_lines_of_kubernetes(rules: RuleSet) -> None:
         f"2026-01-01T10:00:00.1Z stderr {'P' if len(text) > 60 else 'F'} {text}",
     )
     assert parts[number] > 0
+
+
+HALVES = ['{"time":[{"log":"a\\n"}', '{"log":"b\\n"}],"log":"c\\n"}']
+ODD = st.sampled_from([
+    "", "no JSON", "null", '{"log":[[1', '2]]}', *HALVES,
+    '{"log":"a\\n"},{"log":"b\\n"}', '{"log":"NaN\\n","time":NaN}', '{"log":"a","time":null}', '{"time":"t"}',
+    '{"log":"a","log":"b\\n","stream":"stdout"}', '{"log":"inner\\nend\\n"}', '{"log":"a\\n","time":5}\r',
+    '{"log":"\\ud83d\\n","stream":"stderr"}', '{"log":"cut at the end', '{"stream":"stderr","log":"\x1b[1mbold\\n"}',
+    '{"log":"' + "long " * 40 + '","stream":"stderr","time":"t"}', '{"log":"\u00fc\\n","attrs":{"a":"b"}}',
+])  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.one_of(st.text(max_size=20).map(lambda text: _docker_json([text])[0]), ODD), min_size=1, max_size=12),
+    st.one_of(st.none(), st.integers(1, 200)),
+)
+@example([*HALVES, '{"log":"a\\n"},{"log":"b\\n"}'], None)
+@example([*HALVES, '{"log":"a\\n"},NaN,{"log":"b\\n"}'], None)
+def test_json_is_decoded_at_once_as_it_is_line_by_line(rules: RuleSet, lines: list[str], end: int | None) -> None:
+    """Broken lines do not complete each other, and each message stands where its line does."""
+    wrappers = {**rules.wrappers, "wrappers": [dict(item) for item in rules.wrappers["wrappers"]]}
+    for item in wrappers["wrappers"]:
+        if item.get("splits_at"):
+            item["splits_at"] = 200
+    found = detect(_docker_json(["calm"] * 10), wrappers)
+    stored = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")[:end]
+    blocks = [Block(stored, 7, 3, count_rows(stored))]
+    at_once = _undone(found, blocks)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(printed, "decoded_block", lambda *_: None)
+        assert _undone(found, blocks) == at_once
+
+
+def _undone(found: Any, blocks: list[Block]) -> list[Any]:
+    undo = printed.Undo(found)
+    parts = [part for block in blocks for part in undo.add(block)] + list(undo.rest())
+    assert all(part.rows == len(part.places or ()) for part in parts)
+    return [(part.data, part.byte, part.number, part.rows, list(part.places or ())) for part in parts]
+
+
+def test_most_json_is_decoded_at_once(rules: RuleSet) -> None:
+    """Lines as Docker writes them need no second look, whatever they hold."""
+    lines = _docker_json(['GET "/" 200', "a\tb \u2588", "", "\rLoading 7%", "-"])
+    docker = detect(lines, rules.wrappers).coded
+    assert docker is not None
+    stored = "".join(f"{line}\n" for line in lines).encode()
+    block = parts.decoded_block(Block(stored, 0, 1, len(lines)), docker)
+    assert block is not None
+    assert block.data.decode() == 'GET "/" 200\na\tb \u2588\n\n\rLoading 7%\n-\n'
 
 
 def test_parts_of_docker_json_are_joined(rules: RuleSet) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, overload
 
-from logtriage.intake.blocks import Place
+from logtriage.intake.blocks import Block, Place, without_escapes
 from logtriage.intake.rows import Row
 from logtriage.intake.wrappers import Layout, Wrapper
 
@@ -13,6 +15,45 @@ if TYPE_CHECKING:
 
 _MAX_JOINED = 4 << 20
 _MAX_STREAMS = 4
+
+
+class _Places(Sequence[Place]):
+    """Where the messages of decoded lines stand, each made when it is asked for: few are."""
+
+    def __init__(self, block: Block, lengths: Sequence[int], times: Sequence[Any]) -> None:
+        self._block = block.byte, block.number
+        self._lengths = lengths  # of the lines before each together, without their line feeds
+        self._times = times
+
+    def __len__(self) -> int:
+        return len(self._times)
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | list[Place]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        byte, number = self._block
+        start = byte + self._lengths[index] + index
+        return Place(start, number + index, str(self._times[index]), is_stored=False)
+
+
+def decoded_block(block: Block, layer: Wrapper) -> Block | None:
+    """Return the messages of a stored block as a block, as decoded_messages does, if all its lines are whole JSON."""
+    data = block.data.removesuffix(b"\n")
+    if block.places is not None or without_escapes(data) is not data:
+        return None
+    decoded = layer.decode_all(data.decode("utf-8", "replace"))
+    if decoded is None:
+        return None
+    messages, times = decoded
+    text = "\n".join(messages) + "\n"
+    if text.count("\n") != len(messages):
+        return None
+    lengths = accumulate(map(len, data.split(b"\n")), initial=0)
+    return block._replace(data=text.encode("utf-8", "replace"), places=_Places(block, list(lengths), times))
 
 
 def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: Parts) -> Iterator[Row]:

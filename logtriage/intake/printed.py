@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-from logtriage.intake.parts import Parts, decoded_messages, whole_lines
+from logtriage.intake.parts import Parts, decoded_block, decoded_messages, whole_lines
 from logtriage.intake.rows import pack, packed, rows_in, rows_of
 from logtriage.intake.turned import Order, backwards, broken_at, joined
 from logtriage.intake.wrappers import detect
@@ -67,7 +67,10 @@ class Undo:
     def add(self, block: Block) -> Iterator[Block]:
         """Yield a stored block as it was printed; nothing if all of it must wait."""
         marks = [layer.partial.encode() for layer in self._layers]
-        if any(self._parts) or self._found.coded or any(mark in block.data for mark in marks):
+        coded, is_waiting = self._found.coded, any(self._parts)
+        if coded and not is_waiting and not self._found.outer and (decoded := decoded_block(block, coded)):
+            yield decoded._replace(layout=self._found.inner)
+        elif is_waiting or coded or any(mark in block.data for mark in marks):
             yield from self._packed(self._undone(rows_in(block)))
         else:
             yield block._replace(layout=self._found.inner)

@@ -24,6 +24,8 @@ CODED = ("json", "csv", "html")
 USUAL_SHARE = 0.6
 """Part of the lines that a wrapper must fit where its data say nothing else."""
 
+_MARK = "NaN"  # what JSON can hold and a wrapper does not
+
 
 class Wrapper:
     """One way to wrap lines; the fields are described in ``engine.schema``. Its regex is compiled when first needed."""
@@ -73,18 +75,48 @@ class Wrapper:
             return Decoded(html.unescape(text), "", "")
         if self.kind == "csv":
             return Decoded(_field(text[match.end() :]), match.groupdict().get("time") or "", "")
-        message_keys, time_keys = self._keys
         try:
             record = json.loads(text)
-            message = next(record[key] for key in message_keys if key in record)
+            message = _value(record, self._keys[0], None)
             if isinstance(message, list):  # journald: bytes that are no plain text
                 message = bytes(message).decode("utf-8", "replace")
-        except (ValueError, TypeError, StopIteration, RecursionError):
+        except (ValueError, TypeError, RecursionError):
             return None
         if not isinstance(message, str):
             return None
-        time = next((str(record[key]) for key in time_keys if key in record), "")
-        return Decoded(message, time, str(record.get("stream", "")))
+        return Decoded(message, str(_value(record, self._keys[1], "")), str(record.get("stream", "")))
+
+    def decode_all(self, text: str) -> tuple[list[str], list[Any]] | None:
+        """Return messages and times of lines of JSON, all of which are decoded at once: far cheaper than one by one.
+
+        None if one of them is not of this kind, or might be a part of a longer message.
+        """
+        lines = text.split("\n")
+        if self.kind != "json" or _MARK in text or len(self.candidates(lines)) < len(lines):
+            return None
+        if not all(map(self._compiled().match, lines)):
+            return None
+        mark = object()  # stands between the lines, so that broken ones cannot complete each other
+        whole = "[" + text.replace("\n", f",{_MARK},") + "]"
+        try:
+            found = json.loads(whole, parse_constant=lambda _: mark)
+            if len(found) != 2 * len(lines) - 1 or found.count(mark) != len(lines) - 1:
+                return None
+            records = found[::2]
+            messages = [_value(record, self._keys[0], None).removesuffix("\n") for record in records]
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            return None
+        if self.splits_at and 4 * max(map(len, messages)) >= self.splits_at:
+            return None
+        return messages, [_value(record, self._keys[1], "") for record in records]
+
+
+def _value(record: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
+    """Return what stands under the first of some keys that a record has."""
+    for key in keys:
+        if key in record:
+            return record[key]
+    return default
 
 
 def _field(text: str) -> str:
