@@ -100,7 +100,7 @@ def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tup
             natural(rank) if at is not None else (),
             match.line,
             "implies" not in match.rule,
-            "flag" not in match.facts,
+            "flag" not in {**match.rule.get("implies", {}), **match.facts},
         )  # who names the blame
 
     return key
