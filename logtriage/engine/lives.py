@@ -35,7 +35,7 @@ class Lives:
         self._clocks = evidence.clocks
         self._lives: dict[int, Life] = {}
         for mark in (match for match in evidence.matches if match.strength == "outcome"):
-            if mark.rule["id"] == "ordered-stop" and not evidence.lines[mark.line].origin:
+            if mark.rule["id"] == "ordered-stop":
                 self._stop_tasks(mark.line, evidence)
             launch = self._events[mark.event].launch
             life = self._lives.get(launch, Life())
@@ -72,11 +72,15 @@ class Lives:
         return any(seconds is not None and seconds >= 0 for seconds in apart)
 
     def _stop_tasks(self, line: int, evidence: Evidence) -> None:
-        """Tell the tasks of a log of their stop by its job manager, whose own lines name no task."""
+        """Tell the tasks of a log of their stop by its job manager, whose own lines name no task.
+
+        Around both there may be a wrapper that names the manager's container.
+        """
         stop = evidence.lines[line]
         for event in (evidence.events[number] for number in evidence.own_events):
             first, life = evidence.lines[event.first], self._lives.get(event.launch, Life())
-            if first.file == stop.file and first.origin and first.number > stop.number and life.stop < 0:
+            is_task = first.origin != stop.origin and first.origin.startswith(stop.origin)
+            if is_task and first.file == stop.file and first.number > stop.number and life.stop < 0:
                 self._lives[event.launch] = life.replace(stop=event.first - 1)
 
     def _share(self, evidence: Evidence) -> None:

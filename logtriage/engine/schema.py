@@ -215,15 +215,16 @@ class Wrapper(Strict):
     its stream (then `partial` is a phrase that every such line holds). Kind ``json``: `message` and `time` are keys of
     the object (the first that it has counts), and a message of `splits_at` bytes or more without a line feed goes on.
     Kind ``csv``: the message is the field that begins where the regex ends. Kind ``html``: the line is escaped for
-    HTML. Kind ``fence``: the line is no
-    part of the log. `share`: part of a log's lines that it must fit; 0 undoes it wherever it stands. `holds`: a phrase
-    that every wrapped line holds, `begins`: the characters that one begins with; both spare looking further.
+    HTML. Kind ``fence``: the line is no part of the log. `share`: part of a log's lines that it must fit; 0 undoes it
+    wherever it stands. `at_least`: lines that a log must have for it. `holds`: a phrase that every wrapped line holds,
+    `begins`: the characters that one begins with; both spare looking further.
     """
 
     name: KebabCase
     kind: Literal["prefix", "json", "csv", "html", "fence"]
     regex: Text
     share: float = Field(default=0.6, ge=0, le=1)
+    at_least: int = 1
     holds: Text | None = None
     begins: Text | None = None
     message: list[Text] | None = None

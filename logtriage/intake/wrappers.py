@@ -34,6 +34,7 @@ class Wrapper:
         self.name: str = item["name"]
         self.kind: str = item["kind"]
         self.share: float = item.get("share", USUAL_SHARE)
+        self.at_least: int = item.get("at_least", 1)
         self.partial: str = item.get("partial", "")
         self.splits_at: int = item.get("splits_at", 0)
         self.holds: str = item.get("holds", "")
@@ -197,7 +198,7 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
     texts = [text for text in sample if text.strip() and not any(fence.is_all(text) for fence in fences)]
     layers: list[Wrapper] = []
     while len(layers) < MAX_LAYERS and texts:
-        rest = [wrapper for wrapper in known if wrapper not in layers]
+        rest = [wrapper for wrapper in known if wrapper.kind == "prefix" or wrapper not in layers]
         found = next((wrapper for wrapper in rest if _fits(wrapper, texts)), None)
         if found is None:
             break
@@ -215,7 +216,7 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
 
 def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
     allowed = len(texts) * (1 - (wrapper.share or USUAL_SHARE))
-    if len(wrapper.candidates(texts)) < len(texts) - allowed:
+    if len(texts) < wrapper.at_least or len(wrapper.candidates(texts)) < len(texts) - allowed:
         return False
     misses = 0
     for text in texts:
