@@ -14,6 +14,7 @@ MAX_FAST = 64
 MAX_KNOWN = 4 << 20
 """Bytes of different lines whose anchors are remembered."""
 
+_REMEMBERED = 8  # lines of a shape
 _DIGITS = bytes(48 if 48 <= byte < 58 else byte for byte in range(256))
 _HEX = bytes(48 if bytes((byte,)) in b"0123456789abcdef" else byte for byte in range(256))
 
@@ -82,7 +83,7 @@ class PlainSearch:
 class AnchorAutomaton:
     """Searches each different line once: lines that only differ in digits, of which a noisy log is full, are one.
 
-    Lines that differ in hexadecimal digits as well have the same candidates, each of which is looked for.
+    Of lines that differ in hexadecimal digits as well, the part in which anchors may be is looked at, each one once.
     """
 
     def __init__(self, anchors: Sequence[bytes]) -> None:
@@ -106,36 +107,61 @@ class AnchorAutomaton:
             lines = data.split(b"\n")
             shapes = b"\n".join([masked[index] for index in missing]).translate(_HEX).split(b"\n")
             self._learn(sorted(set(shapes).difference(self._shapes)))
-            for index, shape in zip(missing, shapes, strict=True):
-                candidates, is_sure = self._shapes[shape]
-                line = lines[index]
-                anchors = tuple([anchor for anchor in candidates if anchor in line])
-                kind = kinds[index] = self._kinds.setdefault(anchors, len(self._kinds))
-                if is_sure:
+            for index, text in zip(missing, shapes, strict=True):
+                shape = self._shapes[text]
+                part = lines[index][shape.start : shape.end]
+                kind = self._parts.get(part)
+                kinds[index] = kind = self._look(part, shape) if kind is None else kind
+                if shape.left:
+                    shape.left -= 1
                     self._known[masked[index]] = kind
-                    self._size += len(line)
         return Held(cast("list[int]", kinds), list(self._kinds))
 
+    def _look(self, part: bytes, shape: _Shape) -> int:
+        """Return the kind of lines with a part that was not seen before."""
+        self._size += len(part)
+        anchors = tuple([anchor for anchor in shape.candidates if anchor in part])
+        kind = self._parts[part] = self._kinds.setdefault(anchors, len(self._kinds))
+        return kind
+
     def _learn(self, shapes: Sequence[bytes]) -> None:
-        """Find the anchors that lines of a shape may hold, and whether all lines with the same digits hold the same."""
+        """Find the anchors that lines of a shape may hold, and where."""
         data = b"\n".join(shapes)
         self._size += len(data)
         found = self._automaton.find_matches_as_indexes(data, overlapping=True)
         ends = [end for _, _, end in found]
-        first = at = 0
+        first = start = 0
         for shape in shapes:
-            at += len(shape) + 1
-            last = bisect_left(ends, at, first)
-            patterns = {self._patterns[number] for number, _, _ in found[first:last]}
-            anchors = sorted(anchor for pattern in patterns for anchor in self._anchors[pattern])
-            self._shapes[shape] = anchors, all(anchor == anchor.translate(None, b"0123456789") for anchor in anchors)
+            last = bisect_left(ends, start + len(shape) + 1, first)
+            anchors = sorted(
+                {anchor for at in range(first, last) for anchor in self._anchors[self._patterns[found[at][0]]]}
+            )
+            begin = min((begin for _, begin, _ in found[first:last]), default=start) - start
+            end = ends[last - 1] - start if last > first else 0
+            self._shapes[shape] = _Shape(begin, end, anchors)
+            start += len(shape) + 1
             first = last
 
     def _forget(self) -> None:
         self._size = 0
         self._known: dict[bytes, int] = {}
-        self._shapes: dict[bytes, tuple[Sequence[bytes], bool]] = {}
+        self._parts: dict[bytes, int] = {}
+        self._shapes: dict[bytes, _Shape] = {}
         self._kinds: dict[tuple[bytes, ...], int] = {(): 0}
+
+
+class _Shape:
+    """Lines that only differ in hexadecimal digits: the part in which anchors may be, and which ones.
+
+    `left`: how many of those that differ in letters may still be remembered; none where it depends on digits.
+    """
+
+    def __init__(self, start: int, end: int, candidates: Sequence[bytes]) -> None:
+        self.start = start
+        self.end = end
+        self.candidates = candidates
+        has_digits = any(anchor != anchor.translate(None, b"0123456789") for anchor in candidates)
+        self.left = 0 if has_digits else _REMEMBERED
 
 
 class PlainAnchors:

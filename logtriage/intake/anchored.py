@@ -68,14 +68,14 @@ class Anchored:
         self._waiting: deque[tuple[Block, int, dict[bytes, list[int]]]] = deque()
         self._newer: dict[bytes, int] = {}
 
-    def held(self, rows: BlockRows, among: Sequence[int] | None = None) -> Held:
-        """Return which anchors the rows of a block hold, all or `among` some."""
+    def held(self, data: bytes) -> Held:
+        """Return which anchors rows hold."""
         if self._search is None:
             self._search = self._make_search()
-        return self._search.held(rows.searched if among is None else b"\n".join(map(rows.row, among)))
+        return self._search.held(data)
 
     def add(self, rows: BlockRows, held: Held, among: Sequence[int] | None = None) -> None:
-        """Keep rows of a block, which hold what `held` tells."""
+        """Keep rows of a block, all or `among` some, which hold what `held` tells."""
         present = set(held.kinds)
         present.discard(0)
         numbers = range(len(held.kinds)) if among is None else among

@@ -10,7 +10,7 @@ from logtriage.intake.rows import Row, pack
 from logtriage.intake.segments import KeptRow, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
 
 class Group(NamedTuple):
@@ -52,6 +52,21 @@ class BlockRows:
         """Return the row that holds `offset` of the searched bytes."""
         self._find_rows()
         return bisect_right(self._searched_starts, offset) - 1
+
+    def indexes(self, offsets: Iterable[int]) -> list[int]:
+        """Return the rows that hold some offsets of the searched bytes, which are sorted."""
+        found = []
+        row = before = 0
+        for offset in offsets:
+            row += self.searched.count(b"\n", before, offset)
+            before = offset
+            found.append(row)
+        return found
+
+    def at(self, offset: int) -> bytes:
+        """Return the row as searched that holds an offset of the searched bytes."""
+        end = self.searched.find(b"\n", offset)
+        return self.searched[self.searched.rfind(b"\n", 0, offset) + 1 : len(self.searched) if end < 0 else end]
 
     def head(self, size: int) -> BlockRows:
         """Return the rows that begin in the first `size` bytes as stored: all that is needed to look at a few."""

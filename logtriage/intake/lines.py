@@ -113,16 +113,15 @@ class Selector:
     def _hot(self, data: bytes) -> tuple[list[int], bool]:
         """Return offsets in the lines that hold a gate, one in each, and whether these are too many: then not all."""
         hot: list[int] = []
-        start = end = 0
-        for size, limit in ((_PROBE // 2, _MAX_PROBED), (_PROBE, _MAX_PROBED), (len(data), MAX_HOT)):
-            stop = data.find(b"\n", max(start, size)) + 1 or len(data)
-            for offset in self._find(data[start:stop]):
-                if start + offset >= end:
-                    hot.append(start + offset)
-                    end = data.find(b"\n", start + offset) + 1 or len(data)
-            if len(hot) > limit and self._anchored:
+        end = 0
+        probed = data.find(b"\n", _PROBE) + 1 or len(data)
+        for offset in self._find(data):
+            if offset < end:
+                continue
+            hot.append(offset)
+            end = data.find(b"\n", offset) + 1 or len(data)
+            if len(hot) > (_MAX_PROBED if offset < probed else MAX_HOT) and self._anchored:
                 return hot, True
-            start = stop
         return hot, False
 
     def _carried(self, rows: BlockRows) -> set[int]:
@@ -164,7 +163,7 @@ class Selector:
 
         A row with an anchor holds a gate, so that all is as if gates had been searched for.
         """
-        held = anchored.held(rows)
+        held = anchored.held(rows.searched)
         self._is_noisy = len(held.kinds) - held.kinds.count(0) > MAX_HOT
         if self._is_noisy or self._kept.is_full:
             self._keep_anchored(anchored, rows, held, None)
@@ -173,13 +172,14 @@ class Selector:
 
     def _add_for_anchors(self, anchored: Anchored, rows: BlockRows, hot: Sequence[int] | None) -> None:
         """Keep rows for an anchor in them; `hot` are offsets in those that may hold one, if these are not too many."""
-        among = None if hot is None else list(map(rows.index, hot))
-        held = anchored.held(rows, among)
+        held = anchored.held(rows.searched if hot is None else b"\n".join(map(rows.at, hot)))
         self._is_noisy = len(held.kinds) - held.kinds.count(0) > MAX_HOT
-        self._keep_anchored(anchored, rows, held, among)
+        self._keep_anchored(anchored, rows, held, None if hot is None else rows.indexes(hot))
 
     def _keep_anchored(self, anchored: Anchored, rows: BlockRows, held: Held, among: Sequence[int] | None) -> None:
         self._kept.add(map(rows.kept, sorted(self._carried(rows))))
+        if among == []:
+            return
         anchored.add(rows, held, among)
         last = rows.searched.rfind(TRACEBACK)
         if last >= 0:

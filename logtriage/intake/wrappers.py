@@ -98,18 +98,18 @@ class Wrapper:
         if not all(map(self._compiled().match, lines)):
             return None
         mark = object()  # stands between the lines, so that broken ones cannot complete each other
-        whole = "[" + text.replace("\n", f",{_MARK},") + "]"
+        constants = {_MARK: mark, "Infinity": float("inf"), "-Infinity": float("-inf")}
         try:
-            found = json.loads(whole, parse_constant=lambda _: mark)
+            found = json.loads("[" + text.replace("\n", f",{_MARK},") + "]", parse_constant=constants.__getitem__)
             if len(found) != 2 * len(lines) - 1 or found.count(mark) != len(lines) - 1:
                 return None
-            records = found[::2]
-            messages = [_value(record, self._keys[0], None).removesuffix("\n") for record in records]
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            messages, times = (_values(found[::2], keys) for keys in self._keys)
+            messages = [message.removesuffix("\n") for message in messages]
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         if self.splits_at and 4 * max(map(len, messages)) >= self.splits_at:
             return None
-        return messages, [_value(record, self._keys[1], "") for record in records]
+        return messages, times
 
 
 def _value(record: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
@@ -118,6 +118,15 @@ def _value(record: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
         if key in record:
             return record[key]
     return default
+
+
+def _values(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[Any]:
+    """Return the same for all records. Raises KeyError where they differ in which of the keys they have."""
+    has = [key for key in keys if key in records[0]]
+    for key in keys[: keys.index(has[0]) if has else None]:
+        if any(key in record for record in records):
+            raise KeyError(key)
+    return [record[has[0]] for record in records] if has else [""] * len(records)
 
 
 def _field(text: str) -> str:
