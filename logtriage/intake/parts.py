@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, overload
 
-from logtriage.intake.blocks import Block, Place, without_escapes
+from logtriage.intake.blocks import Block, Place, row_starts, without_escapes
 from logtriage.intake.rows import Row
 from logtriage.intake.wrappers import Layout, Wrapper
 
@@ -20,9 +19,9 @@ _MAX_STREAMS = 4
 class _Places(Sequence[Place]):
     """Where the messages of decoded lines stand, each made when it is asked for: few are."""
 
-    def __init__(self, block: Block, lengths: Sequence[int], times: Sequence[Any]) -> None:
-        self._block = block.byte, block.number
-        self._lengths = lengths  # of the lines before each together, without their line feeds
+    def __init__(self, stored: Block, times: Sequence[Any]) -> None:
+        self._stored = stored
+        self._starts: Sequence[int] = ()
         self._times = times
 
     def __len__(self) -> int:
@@ -35,9 +34,9 @@ class _Places(Sequence[Place]):
     def __getitem__(self, index: int | slice) -> Place | list[Place]:
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
-        byte, number = self._block
-        start = byte + self._lengths[index] + index
-        return Place(start, number + index, str(self._times[index]), is_stored=False)
+        self._starts = self._starts or row_starts(self._stored.data)
+        place = self._stored.place(index, self._starts[index])
+        return place._replace(time=str(self._times[index]), is_stored=False)
 
 
 def decoded_block(block: Block, layer: Wrapper) -> Block | None:
@@ -52,8 +51,7 @@ def decoded_block(block: Block, layer: Wrapper) -> Block | None:
     text = "\n".join(messages) + "\n"
     if text.count("\n") != len(messages):
         return None
-    lengths = accumulate(map(len, data.split(b"\n")), initial=0)
-    return block._replace(data=text.encode("utf-8", "replace"), places=_Places(block, list(lengths), times))
+    return block._replace(data=text.encode("utf-8", "replace"), places=_Places(block, times))
 
 
 def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: Parts) -> Iterator[Row]:

@@ -100,11 +100,12 @@ class Wrapper:
         mark = object()  # stands between the lines, so that broken ones cannot complete each other
         constants = {_MARK: mark, "Infinity": float("inf"), "-Infinity": float("-inf")}
         try:
-            found = json.loads("[" + text.replace("\n", f",{_MARK},") + "]", parse_constant=constants.__getitem__)
+            found = json.loads(f"[{f',{_MARK},'.join(lines)}]", parse_constant=constants.__getitem__)
             if len(found) != 2 * len(lines) - 1 or found.count(mark) != len(lines) - 1:
                 return None
-            messages, times = (_values(found[::2], keys) for keys in self._keys)
-            messages = [message.removesuffix("\n") for message in messages]
+            records = found[::2]
+            messages = [message.removesuffix("\n") for message in _values(records, self._keys[0], None)]
+            times = _values(records, self._keys[1], "")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         if self.splits_at and 4 * max(map(len, messages)) >= self.splits_at:
@@ -120,13 +121,13 @@ def _value(record: Mapping[str, Any], keys: Sequence[str], default: Any) -> Any:
     return default
 
 
-def _values(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[Any]:
+def _values(records: Sequence[Mapping[str, Any]], keys: Sequence[str], default: Any) -> list[Any]:
     """Return the same for all records. Raises KeyError where they differ in which of the keys they have."""
     has = [key for key in keys if key in records[0]]
     for key in keys[: keys.index(has[0]) if has else None]:
         if any(key in record for record in records):
             raise KeyError(key)
-    return [record[has[0]] for record in records] if has else [""] * len(records)
+    return [record[has[0]] for record in records] if has else [default] * len(records)
 
 
 def _field(text: str) -> str:
