@@ -205,7 +205,9 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
     known = [Wrapper(item) for item in wrappers["wrappers"]]
     fences = [wrapper for wrapper in known if wrapper.kind == "fence"]
     known = [wrapper for wrapper in known if wrapper.kind != "fence"]
-    texts = [text for text in sample if text.strip() and not any(fence.is_all(text) for fence in fences)]
+    texts: Sequence[str] = [text for text in sample if text.strip()]
+    for fence in fences:
+        texts = [text for text in texts if fence.holds not in text or not fence.is_all(text)]
     layers: list[Wrapper] = []
     while len(layers) < MAX_LAYERS and texts:
         rest = [wrapper for wrapper in known if wrapper.kind == "prefix" or wrapper not in layers]
@@ -226,7 +228,9 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
 
 def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
     allowed = len(texts) * (1 - (wrapper.share or USUAL_SHARE))
-    if len(texts) < wrapper.at_least or len(wrapper.candidates(texts)) < len(texts) - allowed:
+    if len(texts) < wrapper.at_least or not wrapper.candidates(texts[: int(allowed) + 1]):
+        return False
+    if len(wrapper.candidates(texts)) < len(texts) - allowed:
         return False
     misses = 0
     for text in texts:
