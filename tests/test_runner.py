@@ -83,8 +83,9 @@ def test_from_two_sm100_only_backends_to_a_working_one_in_two_launches(
     words = server(
         port, tmp_path, "--moe-runner-backend", "flashinfer_trtllm", "--fp4-gemm-backend", "flashinfer_trtllm"
     )
-    code, result, err = ran(["--once", "--", *words], state | {"FAKE_VERSION": version})
+    code, result, err = ran(["--once", "--sm", "120", "--", *words], state | {"FAKE_VERSION": version})
     assert code == 0, err
+    assert "preflight: --moe-runner-backend flashinfer_trtllm cannot work on SM120" in err
     assert labels(result) == ["sm100-only-kernel", "healthy"]
     last = result["attempts"][-1]
     assert last["changed"] == {"flag": "--moe-runner-backend", "value": "flashinfer_cutlass"}
@@ -320,7 +321,8 @@ def test_dry_run_launches_nothing(state: dict[str, str], port: int, tmp_path: Pa
     done = run("run", "--dry-run", "--sm", "120", "--server-version", "0.5.9", "--", *words, env=state)
     assert done.returncode == 0
     assert "first: " in done.stdout
-    assert "flashinfer_cutlass" in done.stdout
+    doomed = "--moe-runner-backend flashinfer_trtllm cannot work on SM120: use --moe-runner-backend flashinfer_cutlass"
+    assert f"  preflight: {doomed}" in done.stdout.splitlines()
     assert not (tmp_path / "state").exists()
 
 

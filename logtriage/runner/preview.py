@@ -9,7 +9,7 @@ from logtriage.advice import history
 from logtriage.advice.servers import Servers
 from logtriage.engine import launch as launches
 from logtriage.redact import Redactor
-from logtriage.runner import choices, environment, ledger, loop, refusals
+from logtriage.runner import choices, environment, foresight, ledger, loop, refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,8 @@ def preview(plan: Plan, rules: RuleSet) -> Iterator[str]:
     identity = found.identity() | {name: str(value) for name, value in given.items()}
     facts = {**found.facts(), **given, "environment": ledger.key_of(identity)}
     yield f"first: {loop.shown(command, redactor)}"
+    for warning in foresight.warnings(command, found, given, rules):
+        yield f"  preflight: {redactor.text(warning)}"
     path = plan.ledger or ledger.default_path()
     evidence = list(ledger.Ledger(path).evidence()) if os.path.exists(path) else []
     known = choices.known_failure(command, rules, facts, evidence, plan.pin)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from logtriage.errors import InputError
 from logtriage.records import Record
 from logtriage.redact import Redactor
-from logtriage.runner import environment, ledger, loop, orphans, processes, recording, refusals, results
+from logtriage.runner import environment, foresight, ledger, loop, orphans, processes, recording, refusals, results
 from logtriage.runner.lock import PortLock
 from logtriage.runner.plan import continued
 from logtriage.runner.probes import Probes, system_probes
@@ -66,8 +66,10 @@ class Session:
         found = environment.probe(self.command, rules)
         self._probes = probes or system_probes(plan.prompts, found.python, asked.to_stop)
         given = {"sm": plan.sm, "server_version": plan.server_version}
-        self._facts = {**found.facts(), **{name: value for name, value in given.items() if value is not None}}
-        self._identity = found.identity() | {name: str(value) for name, value in given.items() if value is not None}
+        given = {name: value for name, value in given.items() if value is not None}
+        self._facts = {**found.facts(), **given}
+        self._identity = found.identity() | {name: str(value) for name, value in given.items()}
+        self._warnings = list(foresight.warnings(self.command, found, given, rules))
         self._key = ledger.key_of(self._identity)
         orphans.settle(self.book, self.run if resume else None, rules, clock, observer)
         address = results.address_of(self.command, rules)
@@ -88,6 +90,8 @@ class Session:
         plan = self.plan.model_dump(exclude={"command"}, exclude_unset=True)
         plan = {name: value for name, value in plan.items() if redactor.value(value) == value}
         birth = processes.birth(os.getpid()) or ""
+        for warning in self._warnings:
+            self._observer.note(f"preflight: {redactor.text(warning)}")
         self.book.begin_run(self.run, self._identity, self._key, shown, plan, birth)
         try:
             outcome = loop.Loop(self._setup()).run(self.command)
