@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logtriage import pipeline
-from logtriage.engine import gates, prefilter
+from logtriage.engine import gates, prefilter, ruleset
 from logtriage.engine.prefilter import AhoCorasick, AnchorAutomaton, PlainAnchors, PlainSearch
 from logtriage.intake import anchored, kept, windows
 from logtriage.intake import lines as intake_lines
@@ -136,6 +136,26 @@ def _anchors_of(search: prefilter.AnchorSearch, data: bytes) -> list[tuple[bytes
     held = search.held(data)
     assert held.anchors[0] == ()
     return [held.anchors[kind] for kind in held.kinds]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_messages_seen_before_are_hit_by_the_same_signatures(rules: RuleSet, data: st.DataObject) -> None:
+    """That another message with other digits was searched before changes no hit."""
+    anchor = data.draw(st.sampled_from(rules.anchors))
+    digits = st.lists(st.sampled_from("0123456789"), min_size=len(anchor), max_size=len(anchor))
+    others = [
+        "".join(new if old.isdigit() else old for old, new in zip(anchor, data.draw(digits), strict=True))
+        for _ in range(3)
+    ]
+    for text in (anchor, *others):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ruleset, "_SHORT", 0)  # bytes up to which a message is remembered
+            expected = list(rules.hits(text))
+        for other in (*others, *others, anchor, text):
+            list(rules.hits(other))
+        assert list(rules.hits(text)) == expected
+    assert any(True for _ in rules.anchored(anchor))
 
 
 def test_gates_do_not_seem_to_be_in_busy_lines(rules: RuleSet) -> None:

@@ -6,20 +6,27 @@ Sizes go up to 512 MiB, with --full to 8 GiB. Every file is deleted once it is m
 from __future__ import annotations
 
 import json
+import math
 import os
+import random
 import re
 import shutil
+import statistics
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import yaml
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
 MIB = 1 << 20
 ROUNDS = 3
 RIPGREP_LIMIT = "4G"
+SERVER_LOG = Path(__file__).resolve().parent.parent / "rules" / "servers" / "sglang" / "log.yaml"
+HALVES, ROUNDS_IN_TURN = 3, 30
 
 DECODE = (
     "[2026-02-11 09:{minute:02d}:{second:02d} TP0] Decode batch, #running-req: 8, #token: {n}, token usage: 0.01, "
@@ -112,8 +119,8 @@ def rows(folder: Path, logtriage: str, *, full: bool) -> Iterator[tuple[str, flo
     hostile = best([logtriage, "analyze", str(log)])
     yield "every line a failure, 256 MiB, MB/s", 256 * MIB / hostile.wall / 1e6, "least", 150
     yield "every line a failure, peak memory in MiB", hostile.peak, "most", 100
-    write_log(log, 128 * MIB, serving())
-    yield "twice the rules / the rules, searching 128 MiB", _doubled(log), "most", 1.15
+    write_log(log, 32 * MIB, serving())
+    yield "the rules / half of the rules, searching 32 MiB", _doubled(log), "most", 1.15
     log.unlink()
     latency, share = _follow(log, logtriage)
     yield "follow: fatal line to report and exit, ms", latency * 1e3, "most", 100
@@ -147,29 +154,26 @@ def _patterns(folder: Path) -> tuple[Path, Path]:
 
 
 def _doubled(log: Path) -> float:
-    """Search a log with the gates of all anchors, and with those of twice as many; the further ones are altered."""
+    """Search a log with the gates of all anchors, and with those of several halves of them: the best time of each.
+
+    Rules that are really there are what a second half is like. Many short rounds in turn: else noise is all there is.
+    """
     from logtriage import pipeline
     from logtriage.engine import gates, prefilter
     from logtriage.intake.lines import select
     from logtriage.intake.source import open_source
 
     rules = pipeline.load_rules()
-    altered = {" ".join(reversed(anchor.split(" "))) for anchor in rules.anchors}
-    busy = [form.format(n=1, minute=0, second=0) for form in (DECODE, PREFILL, ACCESS)]
-    times = []
-    for anchors in (set(rules.anchors), {*rules.anchors, *altered}):
-        search = prefilter.make(gates.choose(anchors, rules.failures, busy))
-        times.append(_least(lambda search=search: select(open_source(log, rules.wrappers).blocks(), search.offsets)))  # type: ignore[misc]
-    return times[1] / times[0]
-
-
-def _least(work: Callable[[], object]) -> float:
-    times = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
+    busy = yaml.safe_load(SERVER_LOG.read_text(encoding="utf-8"))["busy"]
+    halves = [random.Random(seed).sample(rules.anchors, len(rules.anchors) // 2) for seed in range(HALVES)]  # noqa: S311
+    searches = [prefilter.make(gates.choose(anchors, rules.failures, busy)) for anchors in (rules.anchors, *halves)]
+    times = [math.inf] * len(searches)
+    for _ in range(ROUNDS_IN_TURN):
+        for at, search in enumerate(searches):
+            start = time.process_time()
+            select(open_source(log, rules.wrappers).blocks(), search.offsets)
+            times[at] = min(times[at], time.process_time() - start)
+    return times[0] / statistics.mean(times[1:])
 
 
 def _follow(log: Path, logtriage: str) -> tuple[float, float]:

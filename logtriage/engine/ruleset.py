@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 TIME_LIMIT = 0.25
 """Seconds that a user's regular expression may take on one line; it counts as no hit if it takes longer."""
+
+_DIGITS = bytes(48 if 48 <= byte < 58 else byte for byte in range(256))
+_SHORT, _MAX_SEEN = 1000, 5000  # characters of a message, and messages, whose signatures are remembered
 
 
 class Hit(NamedTuple):
@@ -74,6 +78,9 @@ class RuleSet:
         self._frames: list[int] = compiled["frames"]
         self._kept: list[int] = compiled["kept"]
         self._expressions: dict[int, Any] = {}
+        self._seen: dict[bytes, list[int] | None] = {}
+        self._masked: dict[int, bytes] = {}
+        self._masked_gates: list[bytes] = []
         self._linted = linted
 
     @property
@@ -96,10 +103,7 @@ class RuleSet:
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a message (the line without its prefix)."""
-        for gate, numbers in zip(self.gates, self._by_gate, strict=True):
-            if gate in text:
-                yield from self._test(numbers, text)
-        yield from self._test(self._kept, text)
+        yield from self._test(self._candidates(text), text)
 
     def anchored(self, text: str) -> Iterator[int]:
         """Yield the signatures whose anchor stands in a text, whatever their regular expressions say."""
@@ -140,7 +144,34 @@ class RuleSet:
         words = gpu_name.replace("_", " ").replace("-", " ")
         return next((sm for name, sm in self.log["gpus"] if name.replace("-", " ") in words), None)
 
-    def _test(self, numbers: list[int], text: str) -> Iterator[Hit]:
+    def _candidates(self, text: str) -> Iterable[int]:
+        """Return the signatures that may hit a message: few, if all but its digits was seen before."""
+        shape = text.encode("utf-8", "replace").translate(_DIGITS) if len(text) <= _SHORT else b""
+        if shape in self._seen:
+            known = self._seen[shape]
+            if known is None:
+                known = self._seen[shape] = self._of_shape(shape)
+            return known
+        if shape:
+            if len(self._seen) >= _MAX_SEEN:
+                self._seen.clear()
+            self._seen[shape] = None
+        through_gates = (numbers for gate, numbers in zip(self.gates, self._by_gate, strict=True) if gate in text)
+        return chain(chain.from_iterable(through_gates), self._kept)
+
+    def _of_shape(self, shape: bytes) -> list[int]:
+        """Return the signatures that may hit messages that only differ in digits."""
+        self._masked_gates = self._masked_gates or [_masked(gate) for gate in self.gates]
+        gates = zip(self._masked_gates, self._by_gate, strict=True)
+        numbers = chain.from_iterable(numbers for gate, numbers in gates if gate in shape)
+        return [number for number in chain(numbers, self._kept) if self._masked_anchor(number) in shape]
+
+    def _masked_anchor(self, number: int) -> bytes:
+        if number not in self._masked:
+            self._masked[number] = _masked(self._signatures[number][0])
+        return self._masked[number]
+
+    def _test(self, numbers: Iterable[int], text: str) -> Iterator[Hit]:
         for number in numbers:
             anchor, pattern, _ = self._signatures[number]
             at = text.find(anchor)
@@ -171,6 +202,10 @@ class RuleSet:
         import regex
 
         return regex.compile(pattern)
+
+
+def _masked(text: str) -> bytes:
+    return text.encode().translate(_DIGITS)
 
 
 def _sm(capability: str) -> int:
