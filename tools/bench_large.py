@@ -69,6 +69,24 @@ def serving() -> tuple[str, ...]:
     return (DECODE,) * 6 + (PREFILL,) * 2 + (ACCESS,) * 2
 
 
+def _every_anchor() -> tuple[str, ...]:
+    """Lines that hold the anchors of all rules, one after the other."""
+    from logtriage import pipeline
+
+    anchors = (anchor.replace("{", "{{").replace("}", "}}") for anchor in pipeline.load_rules().anchors)
+    return tuple(f"[2026-02-11 09:{{minute:02d}}:{{second:02d}} TP0] {anchor} at request {{n}}\n" for anchor in anchors)
+
+
+def _wrap_in_json(log: Path) -> None:
+    """Put each line of a log into JSON as Docker's log driver does."""
+    stamp = {"stream": "stderr", "time": "2026-02-11T09:00:00.123456789Z"}
+    wrapped = log.with_suffix(".json")
+    with log.open(encoding="utf-8") as lines, wrapped.open("w", encoding="utf-8") as file:
+        for line in lines:
+            file.write(json.dumps({"log": line, **stamp}, separators=(",", ":")) + "\n")
+    wrapped.replace(log)
+
+
 def best(words: list[str], rounds: int = ROUNDS) -> Run:
     """Run a command several times; return the best of each figure."""
     runs = []
@@ -119,6 +137,13 @@ def rows(folder: Path, logtriage: str, *, full: bool) -> Iterator[tuple[str, flo
     hostile = best([logtriage, "analyze", str(log)])
     yield "every line a failure, 256 MiB, MB/s", 256 * MIB / hostile.wall / 1e6, "least", 150
     yield "every line a failure, peak memory in MiB", hostile.peak, "most", 100
+    write_log(log, 64 * MIB, _every_anchor())
+    mixed = best([logtriage, "analyze", str(log)])
+    yield "every line another failure, 64 MiB, MB/s", 64 * MIB / mixed.wall / 1e6, "least", 15
+    write_log(log, 32 * MIB, serving())
+    bare = best([logtriage, "analyze", str(log)])
+    _wrap_in_json(log)
+    yield "in Docker's JSON / the same log, 32 MiB", best([logtriage, "analyze", str(log)]).wall / bare.wall, "most", 8
     write_log(log, 32 * MIB, serving())
     yield "the rules / half of the rules, searching 32 MiB", _doubled(log), "most", 1.15
     log.unlink()

@@ -27,9 +27,13 @@ class Prefilter(Protocol):
 
 
 class Held(NamedTuple):
-    """Which anchors lines hold: for each line an index into `anchors`, of which the first holds none."""
+    """Which anchors lines hold: for each line an index into `anchors`, of which the first holds none.
+
+    `present` are the indexes of all lines.
+    """
 
     kinds: list[int]
+    present: set[int]
     anchors: Sequence[tuple[bytes, ...]]
 
 
@@ -102,8 +106,9 @@ class AnchorAutomaton:
             self._forget()
         masked = data.translate(_DIGITS).split(b"\n")
         kinds = list(map(self._known.get, masked))
-        missing = [index for index, kind in enumerate(kinds) if kind is None] if None in kinds else []
-        if missing:
+        present = set(kinds)
+        if None in present:
+            missing = [index for index, kind in enumerate(kinds) if kind is None]
             lines = data.split(b"\n")
             shapes = b"\n".join([masked[index] for index in missing]).translate(_HEX).split(b"\n")
             self._learn(sorted(set(shapes).difference(self._shapes)))
@@ -115,7 +120,8 @@ class AnchorAutomaton:
                 if shape.left:
                     shape.left -= 1
                     self._known[masked[index]] = kind
-        return Held(cast("list[int]", kinds), list(self._kinds))
+            present = set(kinds)
+        return Held(cast("list[int]", kinds), cast("set[int]", present), list(self._kinds))
 
     def _look(self, part: bytes, shape: _Shape) -> int:
         """Return the kind of lines with a part that was not seen before."""
@@ -175,7 +181,8 @@ class PlainAnchors:
         present = [anchor for anchor in self._anchors if anchor in data]
         kinds: dict[tuple[bytes, ...], int] = {(): 0}
         lines = [tuple([anchor for anchor in present if anchor in line]) for line in data.split(b"\n")]
-        return Held([kinds.setdefault(anchors, len(kinds)) for anchors in lines], list(kinds))
+        found = [kinds.setdefault(anchors, len(kinds)) for anchors in lines]
+        return Held(found, set(found), list(kinds))
 
 
 def make(gates: Sequence[str]) -> Prefilter:

@@ -42,6 +42,10 @@ class Held(Protocol):
         """For each line an index into `anchors`."""
 
     @property
+    def present(self) -> set[int]:
+        """The indexes of all lines."""
+
+    @property
     def anchors(self) -> Sequence[tuple[bytes, ...]]:
         """What the lines of each kind hold; those of the first kind hold none."""
 
@@ -76,8 +80,7 @@ class Anchored:
 
     def add(self, rows: BlockRows, held: Held, among: Sequence[int] | None = None) -> None:
         """Keep rows of a block, all or `among` some, which hold what `held` tells."""
-        present = set(held.kinds)
-        present.discard(0)
+        present = held.present - {0}
         numbers = range(len(held.kinds)) if among is None else among
         self._keep_first(rows, held, numbers, present)
         if newest := self._newest(held, numbers, present):
