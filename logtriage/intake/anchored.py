@@ -27,7 +27,7 @@ FIRST, LAST = 8, 16
 CONTEXT = 3
 """Lines kept before and after a line that holds a gate or an anchor."""
 
-ROW_COST = 400
+ROW_COST = 200
 """Bytes that a row counts for more than it has: every row must also be judged."""
 
 _WAITING = 32  # windows that are held until it is known which of their rows are needed
