@@ -23,6 +23,7 @@ _SURE_OF_SILENT = 0.75
 _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _FAILURE, _ONE_LABEL = 0.8, 0.55
+"""How sure it must be that something failed, and what, for a silent log to be no launch that is still going on."""
 
 
 def verdict(
@@ -73,15 +74,18 @@ def verdict(
 
 
 def _is_plain(guess: Guess, incident: Incident) -> bool:
-    """Whether a guess about a server that is ready is very sure, and rests on lines of which no rule knows better."""
+    """Whether what a ready server's log shows needs no second look: an odd answer, or what it is very sure of.
+
+    It must rest on lines of which no rule knows better.
+    """
     known = {match.line for match in incident.supporting}
-    return guess.confidence >= _SURE_OF_READY and not known.intersection(guess.lines[:1])
+    return (guess.is_odd or guess.confidence >= _SURE_OF_READY) and not known.intersection(guess.lines[:1])
 
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    is_failure = _OUTCOMES.get(guess.label, "failed") == "failed" and guess.label != "unknown"
-    return is_failure and guess.is_sure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL
+    is_failure = guess.label == "degenerate-output" or guess.label not in _OUTCOMES
+    return guess.is_odd or (is_failure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL)
 
 
 def considered(

@@ -18,7 +18,8 @@ def read(path: str) -> bytes:
     try:
         check(path)
         with open(path, "rb") as file:
-            data = file.read(LARGEST + 1)
+            size = os.fstat(file.fileno()).st_size or LARGEST  # a pipe has none; room for the largest takes time to get
+            data = file.read(min(size, LARGEST) + 1)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > LARGEST:

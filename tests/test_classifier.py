@@ -83,13 +83,12 @@ def test_predictor_computes_what_scikit_learn_computes() -> None:
     ours = predict.Model(data)
     theirs = linear_model.LogisticRegression()
     theirs.classes_ = numpy.array(data["labels"])
-    names = data["features"].split("\n")
-    whole = numpy.frombuffer(base64.b64decode(data["weights"]), "<i2").reshape(len(names), -1)
-    theirs.coef_, theirs.intercept_ = whole.T * data["unit"], numpy.array(data["bias"])
+    names, idf, theirs.coef_ = _exported(data)
+    theirs.intercept_ = numpy.array(data["bias"])
     rng = random.Random(1)  # noqa: S311
     for _ in range(200):
         chosen = {name: rng.choice([0.5, 1.0]) for name in rng.sample(names, rng.randint(1, 8))}
-        vector = numpy.array([chosen.get(name, 0.0) for name in names]) * numpy.array(data["idf"])
+        vector = numpy.array([chosen.get(name, 0.0) for name in names]) * idf
         wanted = theirs.predict_proba([vector / numpy.linalg.norm(vector)])[0]
         given = ours.score({name: Feature(weight, 0, "") for name, weight in chosen.items()}).probabilities
         assert numpy.abs(wanted - numpy.array(given)).max() < 1e-6
@@ -99,18 +98,26 @@ def test_shipped_weights_compute_what_scikit_learn_computes(shipped: dict[str, A
     """The same holds for the weights that are shipped."""
     numpy = pytest.importorskip("numpy")
     linear_model = pytest.importorskip("sklearn.linear_model")
-    names = shipped["features"].split("\n")
     theirs = linear_model.LogisticRegression()
     theirs.classes_ = numpy.array(shipped["labels"])
-    whole = numpy.frombuffer(base64.b64decode(shipped["weights"]), "<i2").reshape(len(names), -1)
-    theirs.coef_, theirs.intercept_ = whole.T * shipped["unit"], numpy.array(shipped["bias"])
+    names, idf, theirs.coef_ = _exported(shipped)
+    theirs.intercept_ = numpy.array(shipped["bias"])
     rng = random.Random(2)  # noqa: S311
     for _ in range(30):
         chosen = {name: rng.choice([0.5, 1.0]) for name in rng.sample(names, 200)}
-        vector = numpy.array([chosen.get(name, 0.0) for name in names]) * numpy.array(shipped["idf"])
+        vector = numpy.array([chosen.get(name, 0.0) for name in names]) * idf
         wanted = theirs.predict_proba([vector / numpy.linalg.norm(vector)])[0]
         given = model.score({name: Feature(weight, 0, "") for name, weight in chosen.items()}).probabilities
         assert numpy.abs(wanted - numpy.array(given)).max() < 1e-6
+
+
+def _exported(data: dict[str, Any]) -> tuple[list[str], Any, Any]:
+    """Names of features, their rarity, and the coefficients (labels by features) of a weights file."""
+    numpy = pytest.importorskip("numpy")
+    names = data["features"].split("\n")
+    idf, scale = (numpy.frombuffer(base64.b64decode(data[key]), "<f4").astype(float) for key in ("idf", "scale"))
+    whole = numpy.frombuffer(base64.b64decode(data["weights"]), "i1").reshape(-1, len(names))
+    return names, idf, whole * scale
 
 
 def test_training_twice_gives_the_same_bytes() -> None:

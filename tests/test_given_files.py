@@ -66,7 +66,7 @@ def test_a_pipe_in_the_folder_of_a_model_is_not_opened(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"idf": "x"}, {"bias": "x"}, {"bias": float("nan")}, {"threshold": "x"}, {"labels": 3}, {"unit": []}]
+    "wrong", [{"idf": "x"}, {"bias": "x"}, {"bias": float("nan")}, {"threshold": "x"}, {"labels": 3}, {"scale": []}]
 )
 def test_weights_with_wrong_values_are_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
     """A value of the wrong type or none that is finite is an error in the file, not a defect of the tool."""

@@ -1,4 +1,4 @@
-"""Evidence in, weighted features out: words, groups of words, pairs, frames, stage, GPU. The same in training and use.
+"""Evidence in, weighted features out: words, groups of words, frames, stage, GPU. The same in training and use.
 
 Pure Python and deterministic. Each feature remembers the line that gave it, so that a verdict can be explained.
 """
@@ -13,7 +13,7 @@ from logtriage.classifier import masking
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from logtriage.classifier.evidence import Evidence, Item
+    from logtriage.classifier.evidence import Evidence
 
 _WORD = re.compile(r"-?\d+|[A-Za-z_<][\w>]*(?:-[A-Za-z]\w*)*")
 _PIECE = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+")
@@ -25,7 +25,11 @@ _MAX_CODE = 999
 _WINDOW = 7
 _STEM = 6
 _MAX_WORDS = 70
-_LONGEST_PREFIX = 16
+_LEAST_START = 3
+_A_COMMAND = 3
+"""Paths from which on a line is taken for the command of a compiler: of that its beginning is enough."""
+
+_OF_A_COMMAND = 200
 
 
 class Feature(NamedTuple):
@@ -37,8 +41,18 @@ class Feature(NamedTuple):
 
 
 class _Token(NamedTuple):
+    """A word, its groups, and the features that it gives by itself."""
+
     word: str
     groups: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+class _Word(NamedTuple):
+    """The tokens of a word as it stands in a line, and which of them a number worth keeping may follow."""
+
+    tokens: list[_Token]
+    code_at: int | None
 
 
 class Lexicon:
@@ -47,20 +61,22 @@ class Lexicon:
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.data = data
         self._whole: dict[str, list[str]] = {}
-        self._beginnings: dict[str, list[str]] = {}
+        self._starts: dict[str, list[tuple[str, str]]] = {}
         for group, words in data["groups"].items():
             for word in words:
                 if word.startswith("="):
                     self._whole.setdefault(word[1:], []).append(group)
                 else:
-                    self._beginnings.setdefault(word, []).append(group)
+                    self._starts.setdefault(word[:_LEAST_START], []).append((word, group))
         self._alarming = frozenset(data["alarming"])
         self._alarming_when_silent = self._alarming.union(data["alarming_when_silent"])
         self._alarming_when_ready = [frozenset(groups) for groups in data["alarming_when_ready"]]
         self._needs = {label: frozenset(groups) for label, groups in data["needs"].items()}
         self._stop = frozenset(data["stop"])
         self._codes = frozenset(data["codes"])
-        self._known: dict[str, tuple[str, ...]] = {}
+        self._advice = re.compile("|".join(map(re.escape, data["advice"])) or "(?!)")
+        self._known: dict[str, _Token] = {}
+        self._words: dict[str, _Word] = {}
 
     def allows(self, label: str, features: Mapping[str, Feature]) -> bool:
         """Return whether features hold a word that a label needs: without any, it is no more than a resemblance."""
@@ -75,13 +91,12 @@ class Lexicon:
 
     def groups(self, word: str) -> tuple[str, ...]:
         """Return the groups of a word in lower case."""
-        known = self._known.get(word)
-        if known is None:
-            found = list(self._whole.get(word, ()))
-            for length in range(3, min(len(word), _LONGEST_PREFIX) + 1):
-                found += self._beginnings.get(word[:length], ())
-            known = self._known[word] = tuple(dict.fromkeys(found))
-        return known
+        return self._token(word).groups
+
+    def masked(self, text: str) -> str:
+        """Return a line as its words are looked at: masked, without advice that fits many failures."""
+        advice = self._advice.search(text)
+        return masking.masked(text[: advice.start()] if advice else text)
 
     def is_alarm(self, text: str, *, how: str) -> bool:
         """Return whether a message has a word of alarm in it.
@@ -89,64 +104,82 @@ class Lexicon:
         `how` the launch looks: ``failed``, ``silent`` (neither failed nor ready: more words count), or ``ready`` (only
         what tells of bad answers or requests counts).
         """
-        groups = {group for token in self.tokens(text) for group in token.groups}
+        groups = {group for token in self.tokens(self.masked(text)) for group in token.groups}
         if how == "ready":
             return any(together <= groups for together in self._alarming_when_ready) or bool(masking.oddities(text))
         return not groups.isdisjoint(self._alarming_when_silent if how == "silent" else self._alarming)
 
-    def tokens(self, text: str) -> list[_Token]:
+    def tokens(self, masked: str) -> list[_Token]:
         """Return the words of a masked line: of a name in code the name and its parts."""
         found: list[_Token] = []
         code_at = -_CODE_REACH
-        for match in _WORD.finditer(masking.masked(text)):
-            raw = match[0]
+        for raw in _WORD.findall(masked):
             if raw[0] in "-0123456789":
                 is_code = len(found) - code_at <= _CODE_REACH and abs(int(raw[:5])) <= _MAX_CODE
-                if self.groups(raw) or (is_code and raw[0] != "0"):
-                    found.append(_Token(raw, self.groups(raw)))
+                if raw in self._whole or (is_code and raw[0] != "0"):
+                    found.append(self._token(raw))
                 continue
-            whole = raw.lower().replace("-", "_").strip("_")
-            parts = [part.lower() for part in _PIECE.findall(raw)]
-            if len(parts) > 1 and len(whole) > 3:
-                found.append(_Token(whole, self.groups(whole)))
-            for part in parts:
-                if part in self._codes:
-                    code_at = len(found)
-                if part not in self._stop and not part.isdigit():
-                    found.append(_Token(part, self.groups(part)))
+            word = self._words.get(raw)
+            if word is None:
+                word = self._words[raw] = self._word(raw)
+            if word.code_at is not None:
+                code_at = len(found) + word.code_at
+            found += word.tokens
             if len(found) > _MAX_WORDS:
                 break
         return found
+
+    def _word(self, raw: str) -> _Word:
+        whole = raw.lower().replace("-", "_").strip("_")
+        parts = [part.lower() for part in _PIECE.findall(raw)]
+        tokens = [self._token(whole)] if len(parts) > 1 and len(whole) > 3 else []
+        code_at = None
+        for part in parts:
+            code_at = len(tokens) if part in self._codes else code_at
+            if part not in self._stop and not part.isdigit():
+                tokens.append(self._token(part))
+        return _Word(tokens, code_at)
+
+    def _token(self, word: str) -> _Token:
+        known = self._known.get(word)
+        if known is None:
+            groups = list(self._whole.get(word, ()))
+            groups += [group for start, group in self._starts.get(word[:_LEAST_START], ()) if word.startswith(start)]
+            own = tuple(dict.fromkeys(groups))
+            stem = [f"m:{word[:_STEM]}"] if len(word) > _STEM else []
+            names = (f"w:{word[:24]}", *stem, *(f"g:{group}" for group in own))
+            known = self._known[word] = _Token(word, own, names)
+        return known
 
 
 def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
     """Return the features of a launch's evidence by name."""
     found: dict[str, Feature] = {}
-
-    def add(name: str, weight: float, at: int, words: str) -> None:
-        known = found.get(name)
-        if known is None or weight > known.weight:
-            found[name] = Feature(weight, at, words)
-
     groups: dict[str, float] = {}
     seen: set[str] = set()
     for item in evidence.items:
-        text = masking.shape(item.text)
-        if text in seen:
+        is_frame = item.kind == "frame"
+        masked = item.text if is_frame else lexicon.masked(item.text)
+        is_command = masked.count("<path>") >= _A_COMMAND
+        masked = masked[:_OF_A_COMMAND] if is_command else masked
+        shape = masked if is_frame else masking.shape_of_masked(masked)
+        if shape in seen:
             continue
-        seen.add(text)
-        if item.kind == "frame":
-            for name, words in _frame(item.text):
-                add(name, item.weight, item.at, words)
-            continue
-        tokens = lexicon.tokens(item.text)
-        for name, words in _of_line(item, tokens):
-            add(name, item.weight, item.at, words)
-        for token in tokens:
-            for group in token.groups:
-                groups[group] = max(groups.get(group, 0.0), item.weight)
+        seen.add(shape)
+        if is_frame:
+            told = _frame(item.text)
+        else:
+            tokens = lexicon.tokens(masked)
+            told = _of_line(item.text, tokens, [] if is_command else masking.oddities(masked))
+            for token in tokens:
+                for group in token.groups:
+                    groups[group] = max(groups.get(group, 0.0), item.weight)
+        for name, words in told.items():
+            known = found.get(name)
+            if known is None or item.weight > known.weight:
+                found[name] = Feature(item.weight, item.at, words)
     for name, weight in _circumstances(evidence, groups):
-        add(name, weight, -1, "")
+        found[name] = Feature(weight, -1, "")
     return found
 
 
@@ -155,39 +188,46 @@ def words_of(name: str) -> set[str]:
     return {name.lower(), *(part.lower() for part in _PIECE.findall(name))}
 
 
-def _of_line(item: Item, tokens: Sequence[_Token]) -> Iterator[tuple[str, str]]:
-    if match := _EXCEPTION.match(item.text):
-        yield f"e:{match[2]}", match[1]
-    for oddity in masking.oddities(item.text):
-        yield f"o:{oddity}", _ODD.get(oddity, f"{oddity} again and again")
+def _of_line(text: str, tokens: Sequence[_Token], oddities: Sequence[str]) -> dict[str, str]:
+    """The features of a line with the words that each came from."""
+    told: dict[str, str] = {}
+    if match := _EXCEPTION.match(text):
+        told[f"e:{match[2]}"] = match[1]
+    for oddity in oddities:
+        told[f"o:{oddity}"] = _ODD.get(oddity, f"{oddity} again and again")
+    before: _Token | None = None
+    grouped: list[tuple[int, _Token]] = []
     for position, token in enumerate(tokens):
-        yield f"w:{token.word[:24]}", token.word
-        if len(token.word) > _STEM:
-            yield f"m:{token.word[:_STEM]}", token.word
-        for group in token.groups:
-            yield f"g:{group}", token.word
-        canon = token.groups[0] if token.groups else token.word[:_STEM]
-        if position + 1 < len(tokens):
-            after = tokens[position + 1]
-            yield f"b:{canon} {after.groups[0] if after.groups else after.word[:_STEM]}", f"{token.word} {after.word}"
-        for other in tokens[position + 1 : position + _WINDOW]:
-            for one in token.groups:
-                for two in other.groups:
+        for name in token.names:
+            told.setdefault(name, token.word)
+        if before is not None and before.groups and token.groups:
+            told.setdefault(f"b:{before.groups[0]} {token.groups[0]}", f"{before.word} {token.word}")
+        before = token
+        if not token.groups:
+            continue
+        while grouped and position - grouped[0][0] >= _WINDOW:
+            del grouped[0]
+        for _, earlier in grouped:
+            for one in earlier.groups:
+                for two in token.groups:
                     if one != two:
-                        yield f"p:{min(one, two)} {max(one, two)}", f"{token.word} … {other.word}"
+                        pair = f"p:{one} {two}" if one < two else f"p:{two} {one}"
+                        told.setdefault(pair, f"{earlier.word} … {token.word}")
+        grouped.append((position, token))
+    return told
 
 
-def _frame(text: str) -> Iterator[tuple[str, str]]:
+def _frame(text: str) -> dict[str, str]:
     match = _FRAME.match(text)
     if not match:
-        return
+        return {}
     path, function = match.groups()
     folders = path.replace("\\", "/").split("/")
     file = folders[-1].removesuffix(".py")
-    yield f"fn:{function}", function
-    yield f"ff:{file}", f"{file}.py"
+    told = {f"fn:{function}": function, f"ff:{file}": f"{file}.py"}
     if len(folders) > 1:
-        yield f"fd:{folders[-2]}", f"{folders[-2]}/{file}.py"
+        told[f"fd:{folders[-2]}"] = f"{folders[-2]}/{file}.py"
+    return told
 
 
 def _circumstances(evidence: Evidence, groups: Mapping[str, float]) -> Iterator[tuple[str, float]]:

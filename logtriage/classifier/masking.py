@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import re
 
+_MAX_RAW = 1000
 _MAX_TEXT = 700
-_HEAD = 500
 
 _SUBSTITUTES = re.compile(
     r"""(?x)
     (?P<url>\b[a-z]+://[^\s'"<>)\]]+)
-    |(?P<path>(?<![\w.])(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)
+    |(?P<path>(?:(?<![\w.])|(?<=[\s'\"]-[IL]))(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)
     |(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,}\b)
     |(?P<hex>\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
     |(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)
     |(?P<arch>\b(?:sm|SM|compute|COMPUTE)[ _-]?(?P<sm>\d{2,3})[af]?\b|\bSM(?P<family>\d{1,2})x\b)"""
 )
+_ARCH = re.compile(r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b")
 _DOTTED = r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
 _MAJORS = r"\[(\d{1,2}(?:, ?\d{1,2})*)\]"
-_RANKS = re.compile(r"(?i)\b(rank|tp|dp|pp|ep|gpu|cuda|node|layer|worker|device|shard|local_rank|pid)([ :=_#]?)\d+\b")
 _NUMBER = re.compile(r"(?<!\bsm)(?<!\d)\d+(?:[.,:]\d+)*")
 _ENDING = r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cubin|pt|txt)$"
+_TOOL = r"(?:nvcc|ptxas|cicc|fatbinary|gcc|g\+\+|cc1plus|ld|ninja)$"
 
 
 _SAME_LETTER = r"([^\W\d_]|[!?$@&,])\1{7,}"
@@ -37,7 +38,7 @@ _ODD = (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRA
 
 def oddities(text: str) -> list[str]:
     """Return what is odd about a line: letters, words or phrases again and again, alphabets mixed, nothing right."""
-    text = text[:1500]
+    text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text[:1500])
     found = [name for name, pattern in _ODD if re.search(pattern, text)]
     if not text.isascii():
         codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
@@ -47,24 +48,24 @@ def oddities(text: str) -> list[str]:
     return found
 
 
-def trimmed(text: str) -> str:
-    """Return a line of at most 700 characters: of a longer one its beginning and its end."""
-    return text if len(text) <= _MAX_TEXT else f"{text[:_HEAD]} {text[_HEAD - _MAX_TEXT :]}"
-
-
 def masked(text: str) -> str:
-    """Return a line without what differs from run to run; of a path its last part stays if that is a kind of file."""
-    return _SUBSTITUTES.sub(_substitute, trimmed(text))
+    """Return a line without what differs from run to run, beginning and end of a long one.
+
+    Of a path its last part stays if that is a kind of file, or a tool that builds.
+    """
+    return _trimmed(_SUBSTITUTES.sub(_substitute, _trimmed(text, _MAX_RAW)), _MAX_TEXT)
+
+
+def _trimmed(text: str, most: int) -> str:
+    """A line of at most so many characters: of a longer one its beginning and, less of it, its end."""
+    return text if len(text) <= most else f"{text[: most * 5 // 7]} {text[-most * 2 // 7 :]}"
 
 
 def archs(text: str) -> set[int]:
     """Return the GPU architectures that a line names, as compute capability times ten; of a list of majors these."""
     named: set[int] = set()
-    for match in _SUBSTITUTES.finditer(text):
-        if match["sm"]:
-            named.add(int(match["sm"]))
-        elif match["family"]:
-            named.add(int(match["family"]) * 10)
+    for sm, family in _ARCH.findall(text):
+        named.add(int(sm) if sm else int(family) * 10)
     named.update(int(major) * 10 + int(minor) for major, minor in re.findall(_DOTTED, text))
     for listed in re.findall(_MAJORS, text):
         majors = [int(major) for major in listed.split(",")]
@@ -74,7 +75,11 @@ def archs(text: str) -> set[int]:
 
 def shape(text: str) -> str:
     """Return what is left of a line when everything that may differ between two runs is taken out."""
-    text = _RANKS.sub(r"\1\2#", masked(text))
+    return shape_of_masked(masked(text))
+
+
+def shape_of_masked(text: str) -> str:
+    """Return what `shape` does, of a line that is masked already."""
     return " ".join(_NUMBER.sub("#", text).split())
 
 
@@ -82,7 +87,7 @@ def _substitute(match: re.Match[str]) -> str:
     kind = match.lastgroup
     if kind == "path":
         last = match["path"].rstrip("/").rpartition("/")[2]
-        return f"<path> {last}" if re.search(_ENDING, last) else "<path>"
+        return f"<path> {last}" if re.search(_ENDING, last) or re.match(_TOOL, last) else "<path>"
     if match["arch"]:
         return f"sm{match['sm']}" if match["sm"] else f"sm{match['family']}x"
     return f"<{kind}>"

@@ -1,6 +1,6 @@
 """Features in, a label with its probability out, and the lines and words that weighed most; needs no other library.
 
-The weights are plain data: a list of features, a whole number for each feature and label, and what one unit of it is.
+The weights are plain data: a list of features, for each a whole number for every label and what one unit of it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import json
 import math
 import sys
 from array import array
-from typing import TYPE_CHECKING, Any
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logtriage import whole_file
 from logtriage.classifier.evidence import FIRST
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from logtriage.classifier.features import Feature
 
-FORMAT = "logtriage/weights/v1"
+FORMAT = "logtriage/weights/v2"
 WORDS = 5
 """Words that a guess names."""
 
@@ -41,6 +42,7 @@ class Guess(Record):
 
     Attributes:
         is_sure: whether it is sure enough to give the label: of a familiar log, with words that the label needs.
+        is_odd: whether a text in the log is odd by its form, which speaks for the label by itself.
         lines: indexes of the lines that weighed most; `words`: their words that did.
         candidates: the labels next to it; `unknown`: how likely it is that no label fits;
             `failure`: that something failed at all.
@@ -50,6 +52,7 @@ class Guess(Record):
     label: str
     confidence: float
     is_sure: bool
+    is_odd: bool = False
     lines: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     candidates: tuple[Candidate, ...] = ()
@@ -63,6 +66,15 @@ class Scored(Record):
     """Probabilities of all labels, and which share of the features the model knows."""
 
     probabilities: tuple[float, ...]
+    familiarity: float
+
+
+class _Vector(NamedTuple):
+    """The known features: their names and normalised values, their weights by label, and their share of all."""
+
+    names: list[str]
+    values: list[float]
+    weights: list[list[int]]
     familiarity: float
 
 
@@ -80,20 +92,19 @@ class Model:
         self.lexicon = Lexicon(data["lexicon"])
         names = data["features"].split("\n")
         self._row = dict(zip(names, range(len(names)), strict=True))
-        self._idf: list[float] = data["idf"]
+        self._idf = _unpacked("f", data["idf"])
+        self._scale = _unpacked("f", data["scale"])
         self._bias: list[float] = data["bias"]
-        self._unit: float = data["unit"]
         self._unknown_idf: float = data["unknown_idf"]
-        self._weights = array("h", base64.b64decode(data["weights"]))
-        if sys.byteorder == "big":
-            self._weights.byteswap()
-        if not len(self._idf) == len(names) == len(self._weights) / len(self.labels):
+        weights = _unpacked("b", data["weights"])
+        if not len(self._idf) == len(self._scale) == len(names) == len(weights) / len(self.labels):
             raise ValueError("the weights do not fit the features")
+        self._weights = [weights[at : at + len(names)] for at in range(0, len(weights), len(names))]
         self._check()
 
     def _check(self) -> None:
         """Raise ValueError or TypeError for what would fail later, when a log is looked at."""
-        numbers = (self.threshold, self.least_familiarity, self._unit, self._unknown_idf, *self._bias, *self._idf)
+        numbers = (self.threshold, self.least_familiarity, self._unknown_idf, *self._bias, *self._idf, *self._scale)
         if not all(map(math.isfinite, numbers)):
             raise ValueError("a number in it is not finite")
         if not isinstance(self.labels, list) or not all(isinstance(label, str) for label in self.labels):
@@ -103,24 +114,15 @@ class Model:
 
     def score(self, features: Mapping[str, Feature]) -> Scored:
         """Return the probability of every label."""
-        found, length, familiarity = self._vector(features)
-        sums = list(self._bias)
-        width = len(self.labels)
-        for row, value in found.values():
-            scaled = value / length * self._unit
-            for label, weight in enumerate(self._weights[row * width : row * width + width]):
-                sums[label] += scaled * weight
-        top = max(sums)
-        powers = [math.exp(value - top) for value in sums]
-        total = sum(powers)
-        return Scored(tuple(power / total for power in powers), familiarity)
+        return self._scored(self._vector(features))
 
     def guess(self, features: Mapping[str, Feature]) -> Guess:
         """Return the likeliest label, what speaks for it, and the labels next to it."""
-        scored = self.score(features)
+        vector = self._vector(features)
+        scored = self._scored(vector)
         ranked = sorted(range(len(self.labels)), key=lambda label: (-scored.probabilities[label], label))
         best = ranked[0]
-        by_line, by_words = self._reasons(features, best)
+        by_line, by_words = self._reasons(features, vector, best)
         lines = tuple(sorted(by_line, key=lambda at: (-by_line[at], at))[:LINES])
         is_odd = self.lexicon.is_odd(self.labels[best], features)
         threshold = min(self.threshold, _ODD) if is_odd else self.threshold
@@ -134,6 +136,7 @@ class Model:
             label=self.labels[best],
             confidence=scored.probabilities[best],
             is_sure=is_sure,
+            is_odd=is_odd,
             failure=1 - sum(scored.probabilities[at] for at, label in enumerate(self.labels) if label in _NO_FAILURE),
             unknown=scored.probabilities[self.labels.index("unknown")] if "unknown" in self.labels else 0.0,
             lines=lines,
@@ -151,9 +154,9 @@ class Model:
         content = [name for name in told if name[2:] not in names]
         return sum(name in self._row for name in content) * 2 >= max(1, len(content))
 
-    def _vector(self, features: Mapping[str, Feature]) -> tuple[dict[str, tuple[int, float]], float, float]:
-        """The known features with their rows and values, the length of the vector, and the known share of it."""
-        found: dict[str, tuple[int, float]] = {}
+    def _vector(self, features: Mapping[str, Feature]) -> _Vector:
+        """What is known of the features. Sorted, so that sums do not depend on the order of the lines."""
+        names, rows, values = [], [], []
         square = unknown = 0.0
         for name in sorted(features):
             row = self._row.get(name)
@@ -161,21 +164,35 @@ class Model:
                 unknown += (features[name].weight * self._unknown_idf) ** 2
                 continue
             value = features[name].weight * self._idf[row]
-            found[name] = (row, value)
+            names.append(name)
+            rows.append(row)
+            values.append(value * self._scale[row])
             square += value * value
-        share = square / (square + unknown) if square else 0.0
-        return found, math.sqrt(square) or 1.0, share
+        length = math.sqrt(square) or 1.0
+        return _Vector(
+            names,
+            [value / length for value in values],
+            [[own[row] for row in rows] for own in self._weights],
+            square / (square + unknown) if square else 0.0,
+        )
 
-    def _reasons(self, features: Mapping[str, Feature], label: int) -> tuple[dict[int, float], dict[str, float]]:
+    def _scored(self, vector: _Vector) -> Scored:
+        sums = [bias + sum(map(mul, vector.values, own)) for bias, own in zip(self._bias, vector.weights, strict=True)]
+        top = max(sums)
+        powers = [math.exp(value - top) for value in sums]
+        total = sum(powers)
+        return Scored(tuple(power / total for power in powers), vector.familiarity)
+
+    def _reasons(
+        self, features: Mapping[str, Feature], vector: _Vector, label: int
+    ) -> tuple[dict[int, float], dict[str, float]]:
         """How much each line and each word speaks for a label and against the other ones."""
-        found, length, _ = self._vector(features)
-        width = len(self.labels)
         by_line: dict[int, float] = {}
         by_words: dict[str, float] = {}
-        for name, (row, value) in found.items():
-            weights = self._weights[row * width : row * width + width]
-            speaks = value / length * self._unit * (weights[label] - sum(weights) / width)
-            at, words = features[name].at, features[name].words
+        totals = map(sum, zip(*vector.weights, strict=True))
+        for name, value, own, total in zip(vector.names, vector.values, vector.weights[label], totals, strict=True):
+            speaks = value * (own - total / len(self.labels))
+            _, at, words = features[name]
             if at >= 0:
                 by_line[at] = by_line.get(at, 0.0) + speaks
             if words and speaks > 0:
@@ -194,6 +211,14 @@ def load(path: str) -> Model:
         raise InputError(
             f"{path}: is no weights file ({FORMAT}), as `logtriage train --output {path}` writes: {error}"
         ) from error
+
+
+def _unpacked(code: str, text: str) -> array[Any]:
+    """Numbers of a weights file: little-endian, in base64, which is read ten times faster than digits."""
+    numbers = array(code, base64.b64decode(text))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
 
 
 def _distinct(words: Sequence[str]) -> list[str]:

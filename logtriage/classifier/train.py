@@ -109,26 +109,31 @@ def fit(
     space = _space(samples)
     matrix, _ = space.vectors(samples)
     coefficients, bias = _regression(matrix, samples, labels)
-    unit = float(np.abs(coefficients * scale).max()) / 32767 or 1.0
-    whole = np.rint(coefficients * scale / unit).astype("<i2")
+    units = (np.abs(coefficients * scale).max(axis=0) / 127).astype("<f4")
+    units[units == 0] = 1.0
+    whole = np.rint(coefficients * scale / units).astype("i1")
     figures = _figures(probabilities, truth, weights, labels, threshold)
     body = {
         "format": FORMAT,
         "labels": labels,
         "threshold": round(threshold, _DIGITS),
         "least_familiarity": round(least, _DIGITS),
-        "unit": unit,
         "unknown_idf": round(space.unknown_idf, _DIGITS),
         "bias": [round(float(value), _DIGITS) for value in bias * scale],
-        "idf": [round(float(value), _DIGITS) for value in space.idf],
+        "idf": _packed(space.idf.astype("<f4")),
+        "scale": _packed(units),
         "lexicon": dict(lexicon),
         "features": "\n".join(space.names),
-        "weights": base64.b64encode(whole.T.tobytes()).decode("ascii"),
+        "weights": _packed(whole),
     }
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
     progress("done", 1.0)
     card = {**about, "scikit-learn": sklearn.__version__, "held_out_families": figures, "sha256": digest}
     return {"format": FORMAT, "card": card, **body}
+
+
+def _packed(numbers: Any) -> str:
+    return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
 def _held_out(samples: Sequence[Sample], labels: list[str], progress: Callable[[str, float], None]) -> tuple[Any, Any]:
