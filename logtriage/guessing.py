@@ -22,7 +22,7 @@ _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
 _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
-_FAILURE, _ONE_LABEL = 0.8, 0.55
+_FAILURE, _ONE_LABEL = 0.8, 0.65
 """How sure it must be that something failed, and what, for a silent log to be no launch that is still going on."""
 
 

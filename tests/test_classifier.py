@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from logtriage import pipeline, resources
-from logtriage.classifier import fingerprint, masking, predict
-from logtriage.classifier.features import Feature, Lexicon
+from logtriage import guessing, pipeline, resources
+from logtriage.classifier import evidence, fingerprint, masking, predict
+from logtriage.classifier.features import Feature, Lexicon, extract
 from logtriage.errors import InputError
 from logtriage.report import json_v1
 from logtriage.workbench import accuracy, templates, training
@@ -184,6 +184,55 @@ def test_a_word_that_a_label_needs() -> None:
     assert lexicon.allows("degenerate-output", {"o:words": Feature(1, 0, "")})
 
 
+def test_advice_is_no_evidence() -> None:
+    """What is printed below every failed capture tells nothing of this one; what stands before an advice does."""
+    lexicon = Lexicon(training.lexicon())
+    assert lexicon.masked("3. disable torch compile by not using --enable-torch-compile") == "3. "
+    assert lexicon.masked("scheduler died (exit code: -11). If exit code is -9 (SIGKILL), a common cause is …") == (
+        "scheduler died (exit code: -11). "
+    )
+    assert not lexicon.is_alarm("4. disable CUDA graph by --disable-cuda-graph. (Not recommended)", how="failed")
+
+
+def test_the_command_of_a_compiler_tells_little() -> None:
+    """Of the commands of a build only the beginning is looked at, so that they do not drown the message."""
+    command = "nvcc -c /b/a.cu -o /b/a.o -I/usr/include/x " + "-DENABLE_SOMETHING_SPECIAL " * 20
+    seen = evidence.Evidence(items=tuple(evidence.Item(at, "text", 1.0, f"{command} -DN{at}") for at in range(3)))
+    words = [name for name in extract(seen, Lexicon(training.lexicon())) if name.startswith("w:")]
+    assert "w:nvcc" in words
+    assert len(words) < 12
+
+
+def test_an_answer_that_goes_round_in_circles(rules: RuleSet) -> None:
+    """Of a ready server an answer that is odd by its form is garbage, and a sane one is none."""
+    ready = HEAD + "[2026-02-11 09:30:21] The server is fired up and ready to roll!\n"
+    ready += '[2026-02-11 09:30:29] INFO:     127.0.0.1:4112 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+    odd = "assistant> " + "We will see what the weather brings, then. " * 6
+    sane = "assistant> We will see what the weather brings, then. Bring a coat, and some tea for the way."
+    report = pipeline.analyze(f"{ready}{odd}\n".encode(), rules=rules)
+    assert (report.label, report.verdict.decided_by) == ("degenerate-output", "classifier")
+    assert report.verdict.confidence < accuracy.SURE
+    assert pipeline.analyze(f"{ready}{sane}\n".encode(), rules=rules).label == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("label", "confidence", "failure", "is_odd", "suspected"),
+    [
+        ("hang-timeout", 0.7, 0.95, False, True),
+        ("hang-timeout", 0.5, 0.95, False, False),
+        ("hang-timeout", 0.7, 0.7, False, False),
+        ("incomplete", 0.9, 0.1, False, False),
+        ("degenerate-output", 0.45, 0.5, True, True),
+    ],
+)
+def test_what_makes_a_silent_log_suspect(
+    label: str, confidence: float, failure: float, suspected: bool, *, is_odd: bool
+) -> None:
+    """A log without a failure by form is unknown, not incomplete, only where one failure is likely."""
+    guess = predict.Guess(label, confidence, is_sure=False, is_odd=is_odd, failure=failure)
+    assert guessing.suspects(guess) is suspected
+
+
 def test_the_lexicon_names_what_there_is(rules: RuleSet) -> None:
     """Labels and groups that the lexicon refers to exist."""
     data = training.lexicon()
@@ -245,6 +294,8 @@ def test_bare_exceptions_differ_by_their_frame(rules: RuleSet) -> None:
         ("[TP3] at 0x7f12ab in 12.5 s", "[TP#] at <hex> in # s"),
         ("10.0.0.7:30000 refused, see https://example.org/x?y=1", "<address> refused, see <url>"),
         ("built for sm_100a, got SM 120", "built for sm100, got sm120"),
+        ("c++ -I/usr/include/torch -L/opt/lib/x -o /tmp/build/a.so", "c++ -I<path> -L<path> -o <path> a.so"),
+        ("sh: 1: /usr/local/cuda/bin/nvcc: not found", "sh: #: <path> nvcc: not found"),
     ],
 )
 def test_masking(text: str, masked: str) -> None:
@@ -262,6 +313,7 @@ def test_answers_that_are_odd() -> None:
     assert masking.oddities("answer: !!!!!!!!!!!!!!!!") == ["letters"]
     assert masking.oddities("the the the the the the") == ["words"]
     assert masking.oddities("Accuracy: 0.006") == ["useless"]
+    assert masking.oddities(r"\u0e01 the \u0634 you \u4f60") == ["alphabets"]
     assert masking.oddities("-------------------- 100%|##########| 8/8 Accuracy: 0.942") == []
 
 
