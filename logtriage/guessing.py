@@ -22,8 +22,8 @@ _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
 _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
-_FAILURE, _ONE_LABEL = 0.8, 0.65
-"""How sure it must be that something failed, and what, for a silent log to be no launch that is still going on."""
+_FAILURE = 0.9
+"""How sure it must be that something failed for a silent log to be no launch that is still going on."""
 
 
 def verdict(
@@ -84,8 +84,7 @@ def _is_plain(guess: Guess, incident: Incident) -> bool:
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    is_failure = guess.label == "degenerate-output" or guess.label not in _OUTCOMES
-    return guess.is_odd or (is_failure and guess.failure >= _FAILURE and guess.confidence >= _ONE_LABEL)
+    return guess.is_odd or guess.failure >= _FAILURE
 
 
 def considered(
