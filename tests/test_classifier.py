@@ -215,6 +215,15 @@ def test_an_answer_that_goes_round_in_circles(rules: RuleSet) -> None:
     assert pipeline.analyze(f"{ready}{sane}\n".encode(), rules=rules).label == "healthy"
 
 
+def test_a_sign_of_nan_casts_doubt_on_healthy(rules: RuleSet) -> None:
+    """A ready server that cannot encode an infinity may be healthy, but not surely."""
+    ready = HEAD + "[2026-02-11 09:30:21] The server is fired up and ready to roll!\n"
+    sign = "[2026-02-11 09:30:29] ValueError: Out of range float values are not JSON compliant: -inf\n"
+    sure, unsure = (pipeline.analyze(log.encode(), rules=rules) for log in (ready, ready + sign))
+    assert (sure.label, unsure.label) == ("healthy", "healthy")
+    assert unsure.verdict.confidence < accuracy.SURE < sure.verdict.confidence
+
+
 @pytest.mark.parametrize(
     ("failure", "is_odd", "suspected"), [(0.95, False, True), (0.7, False, False), (0.5, True, True)]
 )
