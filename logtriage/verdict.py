@@ -202,12 +202,19 @@ def root_cause(
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)
+    if (other := implied.get("or_flag")) and _is_set(other, launch) and not _is_set(flag, launch):
+        flag = other
     if str(implied.get("flag")).endswith("-path"):
         flag = _flag_with_value(match.facts, launch) or flag
     component = implied.get("component") or component
     value = implied.get("value") or _value(flag, match.facts, launch)
     facts = {key: fact for key, fact in {**match.facts, **_backend(implied)}.items() if key not in ("flag", "value")}
     return RootCause(at, span, component, flag, value, facts)
+
+
+def _is_set(flag: str | None, launch: Launch) -> bool:
+    """Whether a launch gives a flag a value; the server prints 0 for a size that is not set."""
+    return flag is not None and str(launch.facts.get(flag, "0")) != "0"
 
 
 def _flag_with_value(facts: Mapping[str, Any], launch: Launch) -> str | None:

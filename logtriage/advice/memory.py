@@ -19,9 +19,14 @@ _FRACTION = "--mem-fraction-static"
 _OWN = "this process has"
 _SIZE = r"([\d.]+ [KMG]i?B)"
 _HAS = rf"this process has {_SIZE}"
+_OTHERS = rf"Process \d+ has {_SIZE}"
 _ALLOCATED = rf"Of the allocated memory {_SIZE} is allocated by PyTorch"
 _GRAIN = 0.01
 _SPARE = 0.5
+_ROOM = 0.1
+"""Part of the free host memory that is left alone: the machine needs some of it before the next launch as well."""
+_SHARE = 0.1
+"""Part of a GPU from which on another process is to blame for what is missing."""
 _UNITS = {"KiB": 2**-20, "MiB": 2**-10, "GiB": 1.0, "KB": 2**-20, "MB": 2**-10, "GB": 1.0}
 
 
@@ -37,7 +42,16 @@ def holder(case: Case) -> str | None:
     own, allocated = (_gib(found[1]) if (found := re.search(pattern, text)) else None for pattern in (_HAS, _ALLOCATED))
     if own is not None and allocated is not None and allocated > own + _SPARE:
         return None  # it is not in the process that PyTorch takes for its own
+    if _is_small(case):
+        return None  # this launch takes too much, whoever else is there
     return f"Process {facts['other_pid']} holds {_size(case)}"
+
+
+def _is_small(case: Case) -> bool:
+    """Whether all other processes that the message names hold a small part of the GPU."""
+    total = _gib(case.now.facts.get("total"))
+    others = sum(_gib(size) or 0.0 for size in re.findall(_OTHERS, case.now.text))
+    return total is not None and others < _SHARE * total
 
 
 def _size(case: Case) -> str:
@@ -57,10 +71,16 @@ def step(case: Case) -> Step:
     notes = []
     if case.now.facts.get("other_pid"):
         who = f"process {case.now.facts['other_pid']} with {_size(case)}"
-        notes.append(f"The message names {who}. In a container that can be this launch itself: ask nvidia-smi.")
+        which = (
+            "That is little beside what this launch takes"
+            if _is_small(case)
+            else "In a container that can be this launch itself: ask nvidia-smi"
+        )
+        notes.append(f"The message names {who}. {which}.")
     for entry in _entries(case):
         flag = entry["flag"]
-        if entry.get("only_if_set") and case.value(flag) is None:
+        old = case.value(flag)
+        if (entry.get("only_if_set") and old is None) or (entry["direction"] == "lower" and _is_off(old)):
             continue
         if flag in case.pinned:
             notes.append(f"{flag} is pinned; to {entry['direction']} it would help.")
@@ -69,13 +89,16 @@ def step(case: Case) -> Step:
         if problem is not None:
             notes.append(problem)
             continue
-        old = case.value(flag)
-        verb = "Raise" if entry["direction"] == "raise" else "Lower"
+        verb = "Raise" if entry["direction"] == "raise" else "Lower" if old or value is None else "Set"
         to = f" to {value}" if value is not None else ""
         now = f" (now {old})" if old else ""
         source = f"rule {case.now.rule}" if case.now.hint.get("flag") == flag else "servers/sglang/flags.yaml"
         hinted = _filled(str(case.now.hint.get("text")), case.now.facts)
         why = hinted if case.now.hint.get("flag") == flag and "…" not in hinted else entry["why"]
+        if value is not None and _host_figures(case, entry) is not None:
+            why = _of_host(case)
+            if (_ranks(case) or 1) > 1 and float(value) == entry["least"]:
+                notes.append(f"It is the least that {flag} takes, and may be too much still for {_ranks(case)} ranks.")
         if value is None:
             notes.append(f"The log has no figure that a number for {flag} could rest on.")
         minimum = value is not None and flag == _FRACTION and case.now.facts.get("minimum") is not None
@@ -91,21 +114,20 @@ def step(case: Case) -> Step:
 def _entries(case: Case) -> list[Mapping[str, Any]]:
     """The flags to try: the one that the message names, then the label's."""
     entries = case.servers.memory(case.now.label, case.setting.version)
+    used = [item for item in entries if not _is_unused(case, item)]
     hint = case.now.hint
     if not hint.get("flag") or not hint.get("direction"):
-        return entries
+        return used
     known = next((item for item in entries if item["flag"] == hint["flag"]), None)
     base = known or {"why": hint["text"], "least": 0, "factor": 2 if hint["direction"] == "raise" else 0.5}
-    unused = _is_unused(case, hint["flag"])
-    first = {**base, "flag": hint["flag"], "direction": hint["direction"], "only_if_set": unused}
-    return [first, *(item for item in entries if item["flag"] != hint["flag"])]
+    first = {**base, "flag": hint["flag"], "direction": hint["direction"], "only_if_set": _is_unused(case, base)}
+    return [first, *(item for item in used if item["flag"] != hint["flag"])]
 
 
-def _is_unused(case: Case, flag: str) -> bool:
-    """Whether the command is known and uses no cache in host memory, which a flag is about."""
-    told = case.launch.flags
-    return flag.startswith("--hicache") and bool(told) and not any("hicache" in name or "hierarchical" in name
-                                                                   for name in told)  # fmt: skip
+def _is_unused(case: Case, entry: Mapping[str, Any]) -> bool:
+    """Whether the launch is known and has not switched on what a flag is about."""
+    switch = str(case.value(entry["needs"])).lower() if "needs" in entry else "true"
+    return switch == "false" or (switch == "none" and bool(case.launch.flags))
 
 
 def _next(case: Case, entry: Mapping[str, Any]) -> tuple[str | None, str | None]:
@@ -117,12 +139,62 @@ def _next(case: Case, entry: Mapping[str, Any]) -> tuple[str | None, str | None]
     now = _number(case.value(flag))
     if flag == "--tp-size":
         return _next_tp(case, now or 1)
+    if (figures := _host_figures(case, entry)) is not None:
+        return _fitting(case, entry, *figures)
     if now is None or now <= 0:
         return None, None
     new = now * entry["factor"]
     if new < entry["least"] or new in tried or (entry.get("most") and new > entry["most"]):
         return None, f"{flag} has no value left: {now:g} is at its end."
     return str(math.ceil(new) if float(now).is_integer() else round(new, 2)), None
+
+
+def _is_off(value: str | None) -> bool:
+    """Whether a value says that nothing is used of what the flag is about: there is nothing to lower."""
+    number = _number(value)
+    return number is not None and number <= 0
+
+
+def _host_figures(case: Case, entry: Mapping[str, Any]) -> tuple[float, float] | None:
+    """What a rank asked for and what was free of the host's memory, in GB, if both are told and bound the flag."""
+    wanted, free = (_gib(case.now.facts.get(name)) for name in ("wanted", "free"))
+    return (wanted, free) if entry.get("fits") and wanted and free is not None else None
+
+
+def _fitting(case: Case, entry: Mapping[str, Any], wanted: float, free: float) -> tuple[str | None, str | None]:
+    """The value with which all ranks of the machine fit into what was free, or the least one if one rank fits with it.
+
+    Ranks that were quicker may have taken their part before the figure was read, so that no more than this is sure.
+    """
+    flag, least, usable = entry["flag"], entry["least"], free * (1 - _ROOM)
+    share = usable / (_ranks(case) or 1)
+    if entry["fits"] == "size":
+        new = float(math.floor(share))
+    else:
+        now = _number(case.value(flag) or case.servers.default(flag, case.setting.version))
+        if now is None:
+            return None, None
+        new = math.floor(100 * now * share / wanted) / 100
+        new = least if new < least < now and wanted * least / now <= usable else new
+    if new < least:
+        return None, f"{flag} has no value left: {free:g} GB of host memory are too little for {least:g}."
+    return f"{new:g}", None
+
+
+def _of_host(case: Case) -> str:
+    """What the message says was free, and for how many ranks."""
+    ranks = _ranks(case)
+    for_whom = f", for {ranks} ranks" if ranks and ranks > 1 else "" if ranks else ", for all ranks of this machine"
+    return f"{case.now.facts['free']} of host memory were free{for_whom}"
+
+
+def _ranks(case: Case) -> int | None:
+    """How many ranks one machine has; None if the launch does not tell."""
+    tp, pp, dp, nodes = (_number(case.value(flag)) for flag in ("--tp-size", "--pp-size", "--dp-size", "--nnodes"))
+    if tp is None and case.launch.command is None:
+        return None
+    replicas = 1 if str(case.value("--enable-dp-attention")).lower() == "true" else dp or 1
+    return max(1, int((tp or 1) * (pp or 1) * replicas / (nodes or 1)))
 
 
 def _next_tp(case: Case, now: float) -> tuple[str | None, str | None]:

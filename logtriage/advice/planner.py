@@ -49,6 +49,8 @@ def plan(
     rule: dict[str, Any] = match.rule if match is not None and match.rule["id"] == verdict.rule else {}
     facts = {**(match.facts if match is not None and rule else {}), **(root.facts if root else {})}
     hint = {key: _fill(text, facts) for key, text in rule.get("hint", {}).items()}
+    if root is not None and hint.get("flag") == rule.get("implies", {}).get("flag") is not None:
+        hint["flag"] = root.flag or hint["flag"]
     action = str(rule.get("action") or head["action"])
     summary = str(hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
     if verdict.outcome == "unknown" and not incident.troubles:

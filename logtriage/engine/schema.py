@@ -59,10 +59,14 @@ class Condition(Strict):
 
 
 class Implies(Strict):
-    """What the rule itself knows about the component, the flag and the value to blame; an empty flag is "none"."""
+    """What the rule itself knows about the component, the flag and the value to blame; an empty flag is "none".
+
+    `or_flag` is blamed where the launch sets it and not `flag`.
+    """
 
     component: str | None = None
     flag: str | None = None
+    or_flag: str | None = None
     value: str | None = None
     backend: str | None = None
 

@@ -113,6 +113,8 @@ class MemoryFlag(Strict):
     least: int | float
     most: int | float | None = None
     only_if_set: bool = False
+    fits: Literal["size", "factor"] | None = None
+    needs: Text | None = None
     why: Text
 
 
