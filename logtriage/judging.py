@@ -46,11 +46,46 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
 def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
     """Return the launch to judge of every file, and of every container in it: the last one that has an outcome."""
     chosen: dict[tuple[int, str], int] = {}
-    for stream, own in launches_by_stream(reading).items():
+    for stream, own in _servers(launches_by_stream(reading), reading, rules).items():
         chosen[stream] = own[-1]
         if len(own) > 1:  # of a single launch there is nothing to choose
             chosen[stream] = next((i for i in reversed(own) if has_outcome(reading, rules, options, [i])), own[-1])
     return chosen
+
+
+def _servers(
+    found: dict[tuple[int, str], list[int]], reading: Reading, rules: RuleSet
+) -> dict[tuple[int, str], list[int]]:
+    """Leave out the containers of other programs where one of the log's containers is a server.
+
+    A job manager, around whose tasks its own name stands too, is kept; so is a client that shows what a server that is
+    ready does wrong.
+    """
+    staged = {mark.launch for mark in reading.clock.marks}
+    servers = {stream for stream, own in found.items() if stream[1] and staged.intersection(own)}
+    if not servers or len(found) == 1:
+        return found
+    shown = {reading.clock.events[match.event].launch for match in reading.matched.matches
+             if match.rule.get("shows_while_ready")}  # fmt: skip
+
+    def counts(file: int, origin: str, own: list[int]) -> bool:
+        is_around = any(file == other and name.startswith(origin) for other, name in servers)
+        is_alone = all(file != other for other, _ in servers)
+        return is_around or is_alone or bool(shown.intersection(own)) or _is_own(own, reading, rules)
+
+    return {(file, origin): own for (file, origin), own in found.items() if counts(file, origin, own)}
+
+
+def _is_own(launches: Sequence[int], reading: Reading, rules: RuleSet) -> bool:
+    """Whether the lines of a container speak of the server's own parts."""
+    words = rules.log["own_words"]
+    lines = (
+        line.text
+        for event in reading.clock.events
+        if event.launch in launches
+        for line in reading.lines[event.first : event.last + 1]
+    )
+    return any(word in text for text in lines for word in words)
 
 
 def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
@@ -58,7 +93,7 @@ def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[s
     alike: dict[tuple[int, int], list[str]] = {}
     is_open = False
     for stream, own in launches_by_stream(reading).items():
-        if len(own) > 1:
+        if len(own) > 1 and stream in chosen:
             place = own.index(chosen[stream]) + 1
             alike.setdefault((len(own), place), []).append(reading.files[stream[0]].name)
             is_open = is_open or place < len(own)

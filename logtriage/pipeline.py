@@ -51,8 +51,13 @@ def report_on_growing(log: growing.GrowingLog, notes: Sequence[str], rules: Rule
 def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     """Judge a log that was read, and return the report."""
     finding, answered = _answers(options)
-    pasted = None if options.responses or options.finding else _pasted_answer(reading, rules)
+    pasted = _pasted_body(reading, rules, options)
     judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
+    if judged.verdict.outcome in ("healthy", "incomplete") and not (options.responses or options.finding):
+        from logtriage import pasted as answers_in_it  # most logs have failed
+
+        if pasted := answers_in_it.text(reading, rules):
+            judged, notes = _judge(reading, rules, options, pasted[1])
     if pasted and judged.verdict.decided_by == "response":
         line = reading.lines[pasted[0]]
         judged = judged.replace(root=RootCause(pasted[0], (line.start, len(line.text))))
@@ -132,6 +137,17 @@ def _judge(
     return several.judge(reading, rules, options, finding)
 
 
+def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[int, Finding] | None:
+    """The first answer in the log that is garbage, unless the caller gave answers."""
+    known = set(rules.log["answers"])
+    holds = any(hit.signature in known for hits in reading.hits.values() for hit in hits)
+    if options.responses or options.finding or not holds:
+        return None
+    from logtriage import pasted  # most logs hold no answers
+
+    return pasted.body(reading, rules)
+
+
 def _title(verdict: Verdict, rules: RuleSet) -> str:
     return "No SGLang launch was recognised" if verdict.outcome == "unknown" else rules.labels[verdict.label]["title"]
 
@@ -152,18 +168,6 @@ def _answers(options: Options) -> tuple[Finding | None, list[str]]:
             else f"{count} answers were read, nothing is wrong with them"
         )  # fmt: skip
     return finding, notes
-
-
-def _pasted_answer(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
-    """Return the first line that holds an answer of the server which is garbage, and how it is."""
-    signatures = set(rules.log["answers"])
-    for at in sorted(reading.hits):
-        if any(hit.signature in signatures for hit in reading.hits[at]):
-            line = reading.lines[at]
-            finding, _ = _answers(Options(responses=[line.text[line.start :].encode()]))
-            if finding is not None:
-                return at, finding
-    return None
 
 
 def load_rules(folders: Sequence[Any] = (), disable: Sequence[str] = ()) -> RuleSet:

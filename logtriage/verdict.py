@@ -128,8 +128,14 @@ def _from_log(
                        stage=stage, because=because, candidates=candidates)  # fmt: skip
     if ids & {"server-ready", "requests-served"}:
         sure = _READY if "server-ready" in ids else _SERVED_ONLY
+        because = "the server was ready, and nothing failed"
+        if "requests-failed" in ids:
+            sure, because = (
+                _DOUBTED,
+                "the server was ready, but some requests got an error 500 that nothing explains",
+            )
         return Verdict("healthy", min(sure, doubt), "rule", "healthy", labels["healthy"]["retry"], stage=stage,
-                       because="the server was ready, and nothing failed", candidates=candidates)  # fmt: skip
+                       because=because, candidates=candidates)  # fmt: skip
     if recognised or empty:
         because = "it was stopped before it was ready" if "ordered-stop" in ids else _NEITHER
         because = "the log is empty" if empty else because

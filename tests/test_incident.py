@@ -120,6 +120,36 @@ def test_at_the_same_time_what_has_no_rank_keeps_its_place(rules: RuleSet) -> No
     assert judge(rules, ARGS, BEGIN.format(rank=1), report, *failed).label == "kernel-crash"
 
 
+def test_a_container_of_another_program_decides_nothing(rules: RuleSet) -> None:
+    """What fails beside the server in the same compose log is no failure of the server; the server's own is."""
+    other = ["comfyui-1 | RuntimeError: CUDA error: no kernel image is available for execution on the device"]
+    other += ["comfyui-1 exited with code 1"]
+    well = [f"sglang-1 | {row}" for row in (ARGS, BEGIN.format(rank=0), READY, SERVED)]
+    assert judge(rules, *well[:2], *other, *well[2:]).label == "healthy"
+    failed = [f"sglang-1 | {row}" for row in crash("10:01:00", " TP0", LOADING, OOM)]
+    assert judge(rules, *well[:2], *other, *failed, "sglang-1 exited with code 1").label == "oom-weight-load"
+
+
+def test_a_warning_of_the_imports_belongs_to_the_launch_below_it(rules: RuleSet) -> None:
+    """What torch says of its build stands above the arguments, and explains the kernel that is missing later."""
+    built = (
+        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation."
+    )
+    missing = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    report = judge(rules, built, ARGS, BEGIN.format(rank=0), *crash("10:01:00", " TP0", LOADING, missing))
+    assert report.launches == 1
+    assert report.label == "cuda-toolkit-mismatch"
+
+
+def test_an_error_500_leaves_a_doubt(rules: RuleSet) -> None:
+    """A server that answers some requests with an error of its own is not surely healthy."""
+    failed = SERVED.replace("200 OK", "500 Internal Server Error")
+    assert judge(rules, ARGS, READY, SERVED).verdict.confidence > 0.9
+    report = judge(rules, ARGS, READY, SERVED, failed)
+    assert report.label == "healthy"
+    assert report.verdict.confidence < 0.7
+
+
 def test_the_last_launch_with_an_outcome_is_judged(rules: RuleSet) -> None:
     """Restarts in one log: earlier launches are only mentioned, and so is a last one that has come to nothing yet."""
     first = [ARGS, BEGIN.format(rank=0), *crash("10:01:00", "", LOADING, OOM), "Killed"]

@@ -60,7 +60,9 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
         if is_fatal(event, lines, rules):
             died.add(event.rank)
         for at, hit in found:
-            progressed = progressed or hit.signature in rules.decisive
+            # A warning of the imports stands above the arguments of the launch that it belongs to.
+            is_told = lines[at].role != "text" or event.time is not None
+            progressed = progressed or (is_told and hit.signature in rules.decisive)
             if stage := stage_of.get(hit.signature):
                 mark = Mark(at, launch, event.rank, event.time, stage)
                 marks.append(mark)

@@ -41,7 +41,7 @@ class Lives:
             life = self._lives.get(launch, Life())
             if mark.rule["id"] == "ordered-stop":
                 life = life.replace(stop=life.stop if life.stop >= 0 else mark.line)
-            else:
+            elif mark.rule["id"] != "requests-failed":
                 ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
                 life = life.replace(ready=ready, served=mark.line)
             self._lives[launch] = life

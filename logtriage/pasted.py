@@ -1,0 +1,59 @@
+"""Answers of the server that somebody pasted into its log: bodies of JSON, and text below what asks for it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from logtriage import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from logtriage.answers import Finding
+    from logtriage.engine.ruleset import RuleSet
+    from logtriage.reading import Reading
+    from logtriage.records import Line
+
+_LEAST = 32
+"""Characters of a pasted text that is judged; shorter ones may be anything."""
+
+
+def body(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
+    """Return the first line that holds an answer of the server as JSON which is garbage, and how it is."""
+    signatures = set(rules.log["answers"])
+    for at in sorted(reading.hits):
+        if any(hit.signature in signatures for hit in reading.hits[at]):
+            line = reading.lines[at]
+            if finding := _judged(line.text[line.start :]):
+                return at, finding
+    return None
+
+
+def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
+    """Return the first line of garbage that stands behind or below a cue (`answer_cues`: a prompt, a print), and how
+    it is. Only for logs in which nothing failed: each line that was kept is looked at.
+    """
+    cue = re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["answer_cues"]))
+    for at, line in enumerate(reading.lines):
+        match = None if line.time is not None else cue.match(line.text, line.start)
+        if match is None:
+            continue
+        place, found = at, line.text[match.end() :].strip()
+        if not found:
+            place, found = _below(reading.lines, at)
+        if len(found) >= _LEAST and (finding := _judged(found)):
+            return place, finding
+    return None
+
+
+def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
+    for place in range(at + 1, min(at + 3, len(lines))):
+        line = lines[place]
+        if line.text.strip() and line.file == lines[at].file and line.time is None:
+            return place, line.text[line.start :].strip()
+    return at, ""
+
+
+def _judged(found: str) -> Finding | None:
+    return answers.judge(answers.read_response(found.encode("utf-8", "replace")))

@@ -1,0 +1,42 @@
+"""Answers that somebody pasted into a log as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from logtriage import pipeline
+
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
+
+LOOP = "The capital is Paris. " * 14
+HEALTHY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        [">>> print(r.choices[0].message.content)", LOOP],
+        [f'output: "{LOOP}"'],
+        ["输出:", "", LOOP],
+        [">>> r.choices[0].message.content", f"'{LOOP}'"],
+        ["$ curl -s http://127.0.0.1:30000/generate -d @q.json | jq -r .text", LOOP],
+    ],
+    ids=["printed", "quoted", "below-a-word", "repl", "curl"],
+)
+def test_garbage_that_was_pasted_as_text(pasted: list[str], rules: RuleSet) -> None:
+    """An answer below the log of a healthy server counts, whatever way it was shown; the line is the root."""
+    report = pipeline.analyze([HEALTHY, *pasted], rules=rules)
+    assert report.label == "degenerate-output"
+    assert report.root is not None
+    assert LOOP.strip() in report.lines[report.root.line].text
+
+
+@pytest.mark.parametrize(
+    "pasted", [["output: Paris is the capital of France, and has been since the year 987."], [LOOP], [f"notes {LOOP}"]]
+)
+def test_a_pasted_text_that_is_no_garbage_or_no_answer(pasted: list[str], rules: RuleSet) -> None:
+    """A sane answer is no failure, and neither is a text that nobody asked the server for."""
+    assert pipeline.analyze([HEALTHY, *pasted], rules=rules).label == "healthy"
