@@ -144,6 +144,10 @@ class Follower:
         return now >= self._decided_at
 
 
+_MOST_OPEN = 64 << 10
+"""Bytes of a line without its end that wait for more; a longer one is looked at as it comes."""
+
+
 class _Alarm:
     """Looks at new lines only as far as to tell whether they may change the verdict; tells of each new stage."""
 
@@ -162,6 +166,8 @@ class _Alarm:
     def rings(self, piece: bytes) -> bool:
         """Return whether what was written may change the verdict. A line counts as soon as it is complete."""
         text, line_feed, self._open = (self._open + piece).rpartition(b"\n")
+        if len(self._open) > _MOST_OPEN:
+            text, line_feed, self._open = text + line_feed + self._open, b"", b""
         data = without_escapes(text + line_feed)
         end = 0
         is_loud = False

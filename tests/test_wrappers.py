@@ -161,6 +161,7 @@ WRAPPERS: dict[str, Wrap] = {
     "python-logging": _prefix("{date},123 - launcher.serve - INFO - "),
     "line-numbers": _numbered("{n:6d}\t"),
     "line-numbers-close": _numbered("{n:7d} "),
+    "grep-n": _numbered("{n}:"),
     "github": _prefix("{t}.{n:05d}00Z "),
     "github-error": _prefix("{t}.{n:05d}00Z ##[error]"),
     "github-job": _prefix("serve\tRun server\t{t}.{n:05d}00Z "),
@@ -181,6 +182,8 @@ PAIRS = [
     ("compose", "github"), ("compose-coloured", "github-job"), ("ray", "cri"), ("ray-coloured", "docker-json"),
     ("ray", "kubectl-prefix"), ("docker-time", "kubectl-prefix"), ("docker-time", "compose"), ("rank", "slurm"),
     ("torchrun", "cri"), ("compose", "quote"), ("ray", "markdown"), ("syslog", "github"), ("docker-json", "slurm"),
+    ("csv", "docker-json"), ("record-json", "docker-json"), ("docker-json", "csv"), ("docker-json", "html"),
+    ("record-json", "compose"), ("rank", "record-json"),
 ]  # fmt: skip
 """Inner and outer wrapper."""
 
@@ -375,6 +378,12 @@ def test_most_json_is_decoded_at_once(rules: RuleSet) -> None:
     block = parts.decoded_block(Block(stored, 0, 1, len(lines)), docker)
     assert block is not None
     assert block.data.decode() == 'GET "/" 200\na\tb \u2588\n\n\rLoading 7%\n-\n'
+
+
+def test_records_of_an_array(rules: RuleSet) -> None:
+    """Records of JSON that stand in an array, one a line, end with commas."""
+    case = next(case for case in FAILED if case.folder.name == "kv-fp4")
+    _same(case, rules, _data(["[", *(f"{record}," for record in _records(_lines(case))), "]"]), 1)
 
 
 def test_parts_of_docker_json_are_joined(rules: RuleSet) -> None:

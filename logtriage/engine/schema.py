@@ -215,13 +215,14 @@ class Wrapper(Strict):
     """One way in which other programs wrap the lines of a log.
 
     `regex` begins at the beginning of a line. Kind ``prefix``: the message begins where it ends; its group ``time`` is
-    used where the line has no time of its own, ``stream`` and ``partial`` tell that a line goes on in the next one of
-    its stream (then `partial` is a phrase that every such line holds). Kind ``json``: `message` and `time` are keys of
-    the object (the first that it has counts), and a message of `splits_at` bytes or more without a line feed goes on.
-    Kind ``csv``: the message is the field that begins where the regex ends. Kind ``html``: the line is escaped for
-    HTML. Kind ``fence``: the line is no part of the log. `share`: part of a log's lines that it must fit; 0 undoes it
-    wherever it stands. `at_least`: lines that a log must have for it. `holds`: a phrase that every wrapped line holds,
-    `begins`: the characters that one begins with; both spare looking further.
+    used where the line has no time of its own, ``number`` must rise from line to line, ``stream`` and ``partial`` tell
+    that a line goes on in the next one of its stream (then `partial` is a phrase that every such line holds). Kind
+    ``json``: `message` and `time` are keys of the object (the first that it has counts), and a message of `splits_at`
+    bytes or more without a line feed goes on. Kind ``csv``: the message is the field that begins where the regex ends.
+    Kind ``html``: the line is escaped for HTML. Kind ``fence``: the line is no part of the log. `share`: part of a
+    log's lines that it must fit; 0 undoes it wherever it stands. `at_least`: lines that a log must have for it.
+    `holds`: a phrase that every wrapped line holds, `begins`: the characters that one begins with; both spare looking
+    further.
     """
 
     name: KebabCase
@@ -244,9 +245,11 @@ class Wrapper(Strict):
             expression = re.compile(self.regex, re.ASCII)
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from error
-        unknown = set(expression.groupindex) - {"time", "stream", "partial", "origin"}
+        unknown = set(expression.groupindex) - {"time", "stream", "partial", "origin", "number"}
         if unknown:
-            raise ValueError(f"no such named group: {', '.join(sorted(unknown))} (time, stream, partial, origin)")
+            raise ValueError(
+                f"no such named group: {', '.join(sorted(unknown))} (time, stream, partial, origin, number)"
+            )
         if self.partial and not {"stream", "partial"} <= set(expression.groupindex):
             raise ValueError("'partial' needs the named groups 'stream' and 'partial' in the regex")
         if (self.kind == "json") != (self.message is not None):

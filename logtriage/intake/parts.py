@@ -64,7 +64,7 @@ def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: 
             yield row
             continue
         data = decoded.message.encode("utf-8", "replace")
-        place = Place(row.place.byte, row.place.number, decoded.time or time, is_stored=False)
+        place = Place(row.place.byte, row.place.number, decoded.time or time or row.place.time, is_stored=False)
         goes_on = 0 < layer.splits_at <= len(data) and not data.endswith(b"\n")
         whole = Row(data.removesuffix(b"\n"), place)
         if goes_on or parts or b"\n" in whole.data:

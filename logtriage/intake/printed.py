@@ -63,9 +63,31 @@ class Undo:
         self._found = found
         self._layers = [found.coded] if found.coded else [layer for layer in found.outer.prefixes if layer.partial]
         self._parts = [Parts() for _ in self._layers]
+        self._then = Undo(found.then) if found.then else None
 
     def add(self, block: Block) -> Iterator[Block]:
         """Yield a stored block as it was printed; nothing if all of it must wait."""
+        for undone in self._add(block):
+            yield from self._then.add(undone) if self._then else (undone,)
+
+    def rest(self) -> Iterator[Block]:
+        """Yield the messages whose end never came."""
+        rows: Iterable[Row] = ()
+        for index, parts in enumerate(self._parts):
+            rows = chain(self._undone(rows, index, index + 1), parts.finish())
+        for undone in self._packed(rows):
+            yield from self._then.add(undone) if self._then else (undone,)
+        if self._then:
+            yield from self._then.rest()
+
+    def copy(self) -> Undo:
+        """Return a copy that may grow apart."""
+        other = Undo(self._found)
+        other._parts = [parts.copy() for parts in self._parts]
+        other._then = self._then.copy() if self._then else None
+        return other
+
+    def _add(self, block: Block) -> Iterator[Block]:
         marks = [layer.partial.encode() for layer in self._layers]
         coded, is_waiting = self._found.coded, any(self._parts)
         if coded and not is_waiting and not self._found.outer and (decoded := decoded_block(block, coded)):
@@ -74,19 +96,6 @@ class Undo:
             yield from self._packed(self._undone(rows_in(block)))
         else:
             yield block._replace(layout=self._found.inner)
-
-    def rest(self) -> Iterator[Block]:
-        """Yield the messages whose end never came."""
-        rows: Iterable[Row] = ()
-        for index, parts in enumerate(self._parts):
-            rows = chain(self._undone(rows, index, index + 1), parts.finish())
-        yield from self._packed(rows)
-
-    def copy(self) -> Undo:
-        """Return a copy that may grow apart."""
-        other = Undo(self._found)
-        other._parts = [parts.copy() for parts in self._parts]
-        return other
 
     def _undone(self, rows: Iterable[Row], first: int = 0, end: int | None = None) -> Iterator[Row]:
         outer = self._found.outer

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logtriage.records import Record
@@ -77,7 +78,7 @@ class Wrapper:
         if self.kind == "csv":
             return Decoded(_field(text[match.end() :]), match.groupdict().get("time") or "", "")
         try:
-            record = json.loads(text)
+            record = json.loads(text.rstrip().removesuffix(","))  # one of an array
             message = _value(record, self._keys[0], None)
             if isinstance(message, list):  # journald: bytes that are no plain text
                 message = bytes(message).decode("utf-8", "replace")
@@ -188,13 +189,14 @@ class Found(Record):
     """The wrappers of a log: those around each stored line, the form inside them that must be decoded (JSON, say), and
     those around the messages.
 
-    `names` are those that fit most lines, outermost first.
+    `names` are those that fit most lines, outermost first. `then` is what must be decoded in the messages in turn.
     """
 
     outer: Layout
     coded: Wrapper | None
     inner: Layout
     names: tuple[str, ...]
+    then: Found | None = None
 
 
 def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
@@ -216,14 +218,20 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
             break
         layers.append(found)
         texts = [message for text in texts for message in _messages(found, text) if message.strip()]
-    at = next((index for index, layer in enumerate(layers) if layer.kind in CODED), len(layers))
     anywhere = [wrapper for wrapper in known if wrapper.kind == "prefix" and not wrapper.share]
-    inner = layers[at + 1 :] + [wrapper for wrapper in anywhere if wrapper not in layers]
+    return _arranged(layers, [wrapper for wrapper in anywhere if wrapper not in layers], fences)
+
+
+def _arranged(layers: Sequence[Wrapper], anywhere: Sequence[Wrapper], fences: Sequence[Wrapper]) -> Found:
+    """Arrange the wrappers around what must be decoded; those of `anywhere` may stand around any message."""
     names = tuple(layer.name for layer in layers)
+    at = next((index for index, layer in enumerate(layers) if layer.kind in CODED), len(layers))
     if at == len(layers):
-        whole = Layout([*layers, *inner], fences)
+        whole = Layout([*layers, *anywhere], fences)
         return Found(whole, None, whole, names)
-    return Found(Layout(layers[:at]), layers[at], Layout(inner, fences), names)
+    within = _arranged(layers[at + 1 :], anywhere, fences)
+    then = within if within.coded else None
+    return Found(Layout(layers[:at]), layers[at], PLAIN if then else within.inner, names, then)
 
 
 def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
@@ -232,13 +240,21 @@ def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
         return False
     if len(wrapper.candidates(texts)) < len(texts) - allowed:
         return False
-    misses = 0
+    misses, numbers = 0, []
     for text in texts:
-        if not wrapper.match(text):
+        match = wrapper.match(text)
+        if match is None:
             misses += 1
             if misses > allowed:
                 return False
-    return True
+        elif number := match.groupdict().get("number"):
+            numbers.append(int(number))
+    return _rise(numbers, allowed)
+
+
+def _rise(numbers: Sequence[int], misses: float) -> bool:
+    """Whether numbers rise, with few exceptions: those of lines do, those of tasks do not."""
+    return sum(later <= earlier for earlier, later in pairwise(numbers)) <= misses
 
 
 def _messages(wrapper: Wrapper, text: str) -> Sequence[str]:
