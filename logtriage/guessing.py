@@ -84,7 +84,7 @@ def _is_plain(guess: Guess, incident: Incident) -> bool:
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    return guess.is_odd or guess.failure >= _FAILURE
+    return guess.is_odd or (guess.label != "unknown" and guess.failure >= _FAILURE)
 
 
 def considered(
