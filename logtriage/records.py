@@ -264,7 +264,7 @@ class Attempt(Record):
 
 
 class Change(Record):
-    """One value of one flag to change."""
+    """One value of one flag to change; `new` is None where only a direction is known, or the flag is `removed`."""
 
     flag: str
     old: str | None
@@ -273,6 +273,17 @@ class Change(Record):
     confidence: float
     source: str
     forced: bool = False
+    removed: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it can be made to a command as it is."""
+        return self.removed or self.new is not None
+
+    @property
+    def told(self) -> str:
+        """What the command has afterwards, for a row or a sentence."""
+        return f"{self.flag} removed" if self.removed else f"{self.flag} {self.new}"
 
 
 class Advice(Record):

@@ -168,3 +168,21 @@ def test_secrets_become_variables_that_the_shell_fills_in(rules: RuleSet) -> Non
     assert '--api-key "$API_KEY"' in shown
     assert shown.startswith("HF_TOKEN=$HF_TOKEN ")
     assert redact_shell(f"{SERVER} --tp 8", redactor) == f"{SERVER} --tp 8"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (f"{SERVER} --tp 8 --odd x --port 1", f"{SERVER} --tp 8 --port 1"),
+        (f"{SERVER} --odd=x --port 1 --odd", f"{SERVER} --port 1"),
+        (f"{SERVER} --tp 8 --odd > run.log 2>&1", f"{SERVER} --tp 8 > run.log 2>&1"),
+        (f"{SERVER} --tp 8 --odd 7 2>&1 | tee run.log", f"{SERVER} --tp 8 2>&1 | tee run.log"),
+        (f"{SERVER} --odd 'a b' --odder --tp 8", f"{SERVER} --odder --tp 8"),
+        (f"bash -c '{SERVER} --odd x --tp 8'", f"bash -c '{SERVER} --tp 8'"),
+        (f"{SERVER} --tp 8 --port 1", f"{SERVER} --tp 8 --port 1"),
+    ],
+)
+def test_a_flag_that_goes(before: str, after: str, rules: RuleSet) -> None:
+    """It goes with its value wherever it stands, and nothing else does."""
+    gone = change("--odd", None).replace(removed=True)
+    assert rendered(before, rules, gone) == after

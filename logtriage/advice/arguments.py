@@ -10,6 +10,8 @@ from logtriage.advice.case import Step
 from logtriage.records import Change
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from logtriage.advice.case import Case
 
 
@@ -78,16 +80,41 @@ def respelt(this: Case, flag: str) -> Step | None:
 
 
 def unknown_flag(this: Case, flag: str) -> Step | None:
-    """What to do about a flag that the version does not have: what it is called now, or that it has to go."""
+    """What to do about flags that the version does not have: what they are called now, or that they have to go."""
     servers, version = this.servers, this.setting.version
+    told = str(this.now.facts.get("choices", ""))
+    if told.startswith("--"):
+        return Step(f"Write out which flag {flag} stands for: {told}.", stop="a flag has to be chosen by hand")
+    refused = [servers.canonical(name) for name in _rejected(this)]
     known = servers.flags(version)
-    if flag in known or not flag.startswith("--") or (flag in servers.flags(None) and version is None):
+    if not refused and (flag in known or not flag.startswith("--") or (flag in servers.flags(None) and not version)):
         return None
-    new, near = servers.renamed(flag, version), servers.closest(flag, known, 0.85)
-    instead = f"; it is {new} now" if new else f"; {near} is spelt like it" if near else ""
-    which = f"SGLang {version}" if version else "any SGLang that is known"
-    text = f"Remove {flag}, which is no flag of {which}{instead}."
-    return Step(text, stop="a flag has to be removed by hand")
+    names = list(dict.fromkeys(refused or [flag]))
+    which = f"SGLang {version}" if version else "this SGLang" if refused else "any SGLang that is known"
+    instead = "".join(_instead(this, name, known, alone=len(names) == 1) for name in names)
+    is_or_are = "which is no flag" if len(names) == 1 else "which are no flags"
+    text = f"Remove {' and '.join(names)}, {is_or_are} of {which}{instead}."
+    if pinned := [name for name in names if name in this.pinned]:
+        return Step(f"{text} But {pinned[0]} is pinned.", stop=f"{pinned[0]} is pinned")
+    sure = this.sure("rule")
+    why = f"it is no flag of {which}"
+    gone = [Change(name, this.value(name), None, why, sure, f"rule {this.now.rule}", removed=True) for name in names]
+    return Step(text, tuple(gone))
+
+
+def _rejected(this: Case) -> list[str]:
+    """The flags among the arguments that the message rejects."""
+    words = str(this.now.facts.get("arguments", "")).split()
+    return [word.partition("=")[0] for word in words if re.match(r"--[A-Za-z]", word)]
+
+
+def _instead(this: Case, flag: str, known: Sequence[str], *, alone: bool) -> str:
+    """What a flag is called now, or which one is spelt like it, as the end of a sentence."""
+    new, near = this.servers.renamed(flag, this.setting.version), this.servers.closest(flag, known, 0.85)
+    it = "it" if alone else flag
+    if new:
+        return f"; {it} is {new} now"
+    return f"; {near} is spelt like {it}" if near and near != flag else ""
 
 
 def other_port(this: Case, summary: str) -> Step:

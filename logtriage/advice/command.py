@@ -32,7 +32,7 @@ def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[t
     set inside a wrapper.
     """
     spec = spec_of(rules)
-    if launch.command is None or any(change.new is None for change in changes):
+    if launch.command is None or not all(change.is_complete for change in changes):
         return None
     flags = [change for change in changes if change.flag.startswith("-")]
     env = {change.flag: str(change.new) for change in changes if not change.flag.startswith("-")}
@@ -52,7 +52,7 @@ def redirect_target(launch: Launch) -> str | None:
 
 
 def _changed(words: list[str], change: Change, spec: LaunchSpec) -> list[str]:
-    """Replace the value of a flag wherever it stands (the last one counts), or add the flag at the end."""
+    """Replace the value of a flag wherever it stands (the last one counts), add it at the end, or take it out."""
     value = [] if change.new == "true" else str(change.new).split(" ")
     result: list[str] = []
     place = 0
@@ -66,12 +66,15 @@ def _changed(words: list[str], change: Change, spec: LaunchSpec) -> list[str]:
         end = place
         while end < len(words) and not re.fullmatch(FLAG, words[end]):
             end += 1
+        if change.removed:
+            place = place if "=" in word else end
+            continue
         name = word.partition("=")[0]
         new = [f"{name}={' '.join(value)}"] if "=" in word and value else [name, *value]
         result += [*new, *(words[place:end] if "=" in word else [])]
         place = end
         done = True
-    return result if done else [*result, change.flag, *value]
+    return result if done or change.removed else [*result, change.flag, *value]
 
 
 def _edited(launch: Launch, changes: Sequence[Change], words: Sequence[str], spec: LaunchSpec) -> str | None:
@@ -103,6 +106,8 @@ def _edit(text: str, change: Change, words: Sequence[str], spec: LaunchSpec) -> 
     names = {name for name in given if canonical(name, spec) == change.flag}
     if names:
         written = "|".join(re.escape(name) for name in sorted(names))
+        if change.removed:
+            return re.sub(rf"[ \t]+(?:{written})(?:=\S+|[ \t]+(?![-\\;|&<>#)])[^\s;|&<>)]+)?(?=[\s;|&<>)]|$)", "", text)
         if not value:
             return text
         pattern = rf"(?<!\S)(?P<flag>{written})(?P<gap>=|[ \t]+(?:\\\r?\n[ \t]*)?)(?P<quote>[\"']?)[^\s\"']+(?P=quote)"

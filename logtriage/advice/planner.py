@@ -273,8 +273,9 @@ def _gaps(this: Case, step: Step) -> list[str]:
     if setting.version is not None and not this.servers.covers(setting.version):
         first, last = this.servers.versions[0], this.servers.versions[-1]
         notes.append(f"SGLang {setting.version} lies outside the versions that are known ({first} to {last}).")
+    removed = [change.flag for change in step.changes if change.removed]
     for flag in this.launch.flags:
-        if flag.startswith("--") and flag not in this.servers.flags(None):
+        if flag not in removed and flag.startswith("--") and flag not in this.servers.flags(None):
             notes.append(f"{flag} is not a known flag.")
     return notes
 

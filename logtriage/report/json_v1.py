@@ -277,6 +277,7 @@ def _advice(advice: Advice) -> dict[str, Any]:
                 "from": change.old,
                 "to": change.new,
                 "forced": change.forced,
+                "removed": change.removed,
                 "why": change.why,
                 "confidence": round(change.confidence, 2),
                 "source": change.source,

@@ -136,6 +136,7 @@ class Change(Part):
     from_: str | None = Field(alias="from")
     to: str | None
     forced: bool
+    removed: bool = False
     why: str
     confidence: float
     source: str

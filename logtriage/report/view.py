@@ -63,12 +63,12 @@ def ruled_out(data: dict[str, Any]) -> list[dict[str, Any]]:
 def change(item: dict[str, Any], summary: str) -> tuple[str, str, str]:
     """Return a change as a verb (or ''), the flag with its new value, and its reason.
 
-    Where no value is known the verb tells at least the direction.
+    Where no value is known the verb tells at least the direction, or that the flag has to go.
     """
     value = "" if item["to"] in (None, "true") else f" {item['to']}"
     why = f"forced: {item['why']}" if item["forced"] else item["why"]
     found = re.match(r"(Raise|Lower) (\S+?)[.,]?(?: |$)", summary) if item["to"] is None else None
-    verb = found[1].lower() if found and found[2] == item["flag"] else ""
+    verb = "remove" if item["removed"] else found[1].lower() if found and found[2] == item["flag"] else ""
     return verb, f"{item['flag']}{value}", f"{why}; {item['confidence']:.0%} sure; {item['source']}"
 
 

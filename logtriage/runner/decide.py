@@ -25,9 +25,11 @@ class Next(Record):
     def from_advice(cls, advice: Advice) -> Next:
         """Return the step that advice with a full command gives: one new value, the others are forced."""
         new = [change for change in advice.changes if not change.forced] or list(advice.changes)
-        changed = (new[0].flag, str(new[0].new))
-        also = [f"{change.flag} {change.new}" for change in advice.changes if change is not new[0]]
-        why = f"{new[0].flag} {new[0].old or '(not set)'} → {new[0].new}: {new[0].why}"
+        first = new[0]
+        changed = (first.flag, "removed" if first.removed else str(first.new))
+        also = [change.told for change in advice.changes if change is not first]
+        what = first.told if first.removed else f"{first.flag} {first.old or '(not set)'} → {first.new}"
+        why = f"{what}: {first.why}"
         why += f"; also {', '.join(also)}, since the present value cannot work here" if also else ""
         return cls(tuple(launcher.from_text(str(advice.command_text))), why, changed)
 
