@@ -248,3 +248,21 @@ def test_output_file(run: Any, tmp_path: Path) -> None:
     shown = run("analyze", str(FAILED), "--format", "json").stdout
     assert run("analyze", str(FAILED), "--format", "json", "--output", "out.json").stdout == ""
     assert (tmp_path / "out.json").read_text() == shown
+
+
+@pytest.mark.parametrize(
+    ("pin", "told"),
+    [
+        ("attention-backend", "--pin --attention-backend"),
+        ("-tp", "--pin --tp"),
+        ("--atention-backend", "did you mean --attention-backend?"),
+    ],
+)
+@pytest.mark.parametrize("command", [("analyze",), ("next",)])
+def test_a_pin_that_cannot_be_meant_is_refused(command: tuple[str], pin: str, told: str, run: Any) -> None:
+    """A pin that would hold nothing is told, with what it should have been."""
+    done = run(*command, str(ROOT / "corpus/recorded/parrot-moe/run.log"), "--pin", pin)
+    assert done.returncode == 2
+    assert told in done.stderr
+    known = run(*command, str(ROOT / "corpus/recorded/parrot-moe/run.log"), "--pin", "--tp", "--pin", "--some-new-flag")
+    assert known.returncode != 2

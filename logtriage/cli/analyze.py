@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logtriage import pipeline, whole_file
+from logtriage.advice import pins
 from logtriage.cli import exit_codes, output, per_node, reports
 from logtriage.cli.after import LEDGER, SeveralAfter, attempts
 from logtriage.cli.options import RULES, SM, VERSION, check_logs, failures_of
@@ -101,7 +102,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         facts={name: given[name] for name in ("sm", "server_version") if given[name] is not None},
         responses=[whole_file.read(path) for path in given["responses"]],
         response_names=given["responses"],
-        pinned=given["pinned"],
+        pinned=pins.checked(given["pinned"], rules),
         weights=given["weights"],
     )
     options = options.replace(

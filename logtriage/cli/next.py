@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from logtriage import pipeline, whole_file
+from logtriage.advice import pins
 from logtriage.cli import exit_codes, output
 from logtriage.cli.after import LEDGER, SeveralAfter, attempts
 from logtriage.cli.analyze import rule_folders
@@ -48,7 +49,7 @@ def command(trailing: list[str] | None, /, logs: tuple[str, ...], **given: Any) 
         facts=facts,
         responses=[whole_file.read(path) for path in given["responses"]],
         after=attempts(given, rules, facts),
-        pinned=given["pinned"],
+        pinned=pins.checked(given["pinned"], rules),
     )
     data = json_v1.to_dict(pipeline.analyze(*logs, rules=rules, options=options), redact=not given["no_redact"])
     advice = data["advice"]

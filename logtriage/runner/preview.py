@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from logtriage.advice import history
+from logtriage.advice import history, pins
 from logtriage.advice.servers import Servers
 from logtriage.engine import launch as launches
 from logtriage.redact import Redactor
@@ -22,6 +22,7 @@ def preview(plan: Plan, rules: RuleSet) -> Iterator[str]:
     """Yield the lines of the plan. Raises InputError for a command that cannot be run."""
     command = tuple(plan.command)
     refusals.refuse_useless(command, rules)
+    pins.checked(plan.pin, rules)
     redactor = Redactor(rules.secrets)
     found = environment.probe(command, rules)
     given = {name: value for name, value in (("sm", plan.sm), ("server_version", plan.server_version)) if value}

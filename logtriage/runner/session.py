@@ -9,6 +9,7 @@ import subprocess
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from logtriage.advice import pins
 from logtriage.errors import InputError
 from logtriage.records import Record
 from logtriage.redact import Redactor
@@ -62,6 +63,7 @@ class Session:
         plan = self.plan
         self.command = again or self.command
         refusals.refuse_useless(self.command, rules)
+        pins.checked(plan.pin, rules)
         self._lock = PortLock(results.address_of(self.command, rules).port)
         found = environment.probe(self.command, rules)
         self._probes = probes or system_probes(plan.prompts, found.python, asked.to_stop)
