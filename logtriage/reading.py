@@ -264,9 +264,21 @@ def _match(
     hits = matching.scan(lines, rules)
     ticked = clock.run(lines, grouped, hits, rules)
     launches = launch.describe(lines, ticked.events, hits, rules, options.facts, options.command)
+    if clock.ends_with_a_mention(ticked):
+        whole = clock.without_the_mention(ticked)
+        if launches[whole.launches - 1].command is None and _is_one_log(lines, ticked):
+            ticked = whole
+            launches = launch.describe(lines, ticked.events, hits, rules, options.facts, options.command)
     facts = {index: item.facts for index, item in launches.items()}
     matched = matching.match(lines, ticked.events, hits, rules, facts)
     return Reading(tuple(files), lines, ticked, hits, launches, matched, tuple(notes))
+
+
+def _is_one_log(lines: Sequence[Line], ticked: clock.Clock) -> bool:
+    """Whether the last two launches stand in the same log and container."""
+    last = ticked.launches - 1
+    return len({(lines[event.first].file, lines[event.first].origin) for event in ticked.events
+                if event.launch >= last - 1}) == 1  # fmt: skip
 
 
 def near_misses(reading: Reading, line: int) -> list[NearMiss]:

@@ -72,6 +72,21 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
     return Clock(placed, marks, launch + 1)
 
 
+def ends_with_a_mention(ticked: Clock) -> bool:
+    """Return whether the last launch is a mere command below the log of another: the steps to reproduce, say."""
+    last = ticked.launches - 1
+    own = [event for event in ticked.events if event.launch == last]
+    is_silent = all(event.time is None and event.traceback is None for event in own)
+    return last > 0 and is_silent and all(mark.stage == "args" for mark in ticked.marks if mark.launch == last)
+
+
+def without_the_mention(ticked: Clock) -> Clock:
+    """Return the clock with the last launch counted to the one before."""
+    last = ticked.launches - 1
+    events = [event._replace(launch=last - 1) if event.launch == last else event for event in ticked.events]
+    return Clock(events, [mark for mark in ticked.marks if mark.launch != last], last)
+
+
 def is_fatal(event: Event, lines: Sequence[Line], rules: RuleSet) -> bool:
     """Return whether a record says that its process ends with it."""
     return event.traceback is not None and any(word in lines[event.first].text for word in rules.log["fatal"])
