@@ -85,3 +85,12 @@ def test_a_small_neighbour_is_not_to_blame(rules: RuleSet) -> None:
     ]
     assert "Process 22779 holds" not in advice.summary
     assert "process 22779 with 1.37 GiB" in advice.notes[0]
+
+
+def test_what_is_known_of_nvidia_is_not_told_of_others(rules: RuleSet) -> None:
+    """On an AMD GPU neither a format of NVIDIA's nor its compute capability matters, and no backend is "dead"."""
+    log = ROOT / "corpus/blind/supervisord-mi300x-kimi-aiter-shuffle-oom/run.log"
+    advice = pipeline.analyze(log, rules=rules).advice
+    told = " ".join([advice.summary, *advice.notes])
+    assert not [word for word in ("nvfp4", "--sm", "no other value left") if word in told]
+    assert [change.flag for change in advice.changes] == ["--tp-size"]

@@ -392,6 +392,20 @@ def test_containers_and_other_machines_are_not_looked_into(tmp_path: Path) -> No
     assert given.model.weight_bytes == GIB
 
 
+def test_a_configuration_alone_is_no_failure(tmp_path: Path) -> None:
+    """A folder given for its config.json need not hold weights; one that the launch loads from must."""
+    folder = model(tmp_path / "m", GIB)
+    for file in folder.glob("*.safetensors*"):
+        file.unlink()
+    given = probe([f"python3 {SERVER}"], RULES, model=str(folder))
+    assert given.model is not None
+    assert given.model.weight_faults == ()
+    assert any("holds no weights" in gap for gap in given.gaps)
+    loaded = probe([f"python3 -m sglang.launch_server --model-path {folder}"], RULES)
+    assert loaded.model is not None
+    assert any("holds no weights" in fault for fault in loaded.model.weight_faults)
+
+
 def test_a_container_sees_folders_and_gpus_of_this_machine(tmp_path: Path) -> None:
     """The model is read through the mount that holds it, a folder or the cache of the hub; GPUs as --gpus says."""
     folder = model(tmp_path / "m", GIB)

@@ -87,7 +87,7 @@ def build(
     now = now.replace(launch=launch)
     setting = history.setting_of(launch, servers)
     told = launch.facts.get("quantization") or launch.facts.get("--quantization")
-    if setting.format is None and now.flag and now.value and told is None:
+    if setting.format is None and now.flag and now.value and told is None and setting.is_nvidia:
         behind = servers.format_behind(now.flag, now.value)
         setting = setting.replace(format=behind)
         if behind is not None:

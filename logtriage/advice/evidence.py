@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CONFIDENCE = {"high": 0.9, "medium": 0.7, "low": 0.45, "none": 0.3}
 """Confidence words of the knowledge as numbers."""
 
-DEPENDS = "it depends on what is not known here"
+DEPENDS = "with some of the kernels that it may run here"
 """The note of a status that holds for some of what may be the case."""
 
 _DISPUTED = 0.85
@@ -42,6 +42,11 @@ class Setting(Record):
     def is_known(self) -> bool:
         """Whether the GPU, the version of the server and the format of the weights are known."""
         return None not in (self.version, self.sm, self.format)
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Whether the GPU may be of NVIDIA: the matrix of kernels is about no other."""
+        return self.platform in (None, "cuda")
 
     def facts(self, sm: int | None = None) -> dict[str, Any]:
         """Return what conditions can test, with `sm` for an unknown compute capability."""

@@ -52,7 +52,8 @@ def plan(
     if root is not None and hint.get("flag") == rule.get("implies", {}).get("flag") is not None:
         hint["flag"] = root.flag or hint["flag"]
     action = str(rule.get("action") or head["action"])
-    summary = str(hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    told = hint.get("text") if "…" not in hint.get("text", "") else None
+    summary = str(told or (head.get("remedy") or {}).get("advice") or head["title"])
     if verdict.outcome == "unknown" and not incident.troubles:
         return verdict, Advice("investigate", _NO_LAUNCH)
     if verdict.outcome == "incomplete" and (ended := _ended(verdict, incident, notes)) is not None:
@@ -127,7 +128,7 @@ def _with_knowledge(
         notes += ["The likely reading is a candidate only: nothing in this log proves it."] if found else []
     else:
         step = _step(this, summary)
-    if step.stop is None:
+    if step.stop is None and this.setting.is_nvidia:
         step = backends.with_forced(this, step)
     changes = step.changes
     notes = [*step.notes, *_blamed(this, step), *notes, *_gaps(this, step)]
@@ -265,6 +266,7 @@ def _gaps(this: Case, step: Step) -> list[str]:
     """What is not known, and so could not be taken into account."""
     setting = this.setting
     concerned = {this.now.flag, *(change.flag for change in step.changes)} & set(this.servers.backends)
+    concerned = concerned if setting.is_nvidia else set()
     missing = [name for name, value in ((_SM, setting.sm), (_VERSION, setting.version)) if value is None and concerned]
     quantization = this.launch.facts.get("--quantization") or this.launch.facts.get("quantization")
     if setting.format is None and concerned - {this.servers.components["attention"]}:

@@ -208,8 +208,8 @@ class Servers:
         `model` is the kind of model that is served, if it is known: values for other kinds are left out.
         """
         found: list[Candidate] = []
-        if setting.platform not in (None, "cuda"):
-            return found  # the matrix is about NVIDIA GPUs
+        if not setting.is_nvidia:
+            return found
         rows = {row["kernels"] for row in self._rows(flag, setting)}
         for value in self.choices(flag, setting.version):
             kernels = self.kernels(flag, value, setting)

@@ -126,6 +126,9 @@ def _model(launch: Launch, goal: Target, known: Mapping[str, Any], given: str | 
         if given is None and model_files.is_download(path) and not is_complete and not model_files.is_offline(env):
             gap = f"The model {name} is only partly here: the rest would be downloaded first."
             return {"model": model.replace(faults=(), weight_faults=()), "gaps": (gap,)}
+        if given is not None and model.weight_faults and not model_files.has_weights(path):
+            gap = f"{path} holds no weights, so whether those of the launch are whole is not known."
+            return {"model": model.replace(weight_faults=()), "gaps": (gap,)}
         return {"model": model}
     if goal.where == ELSEWHERE:
         return {"gaps": (f"The files of {name} are not looked at here: --model-config has a folder read.",)}

@@ -23,6 +23,7 @@ _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MAX_JSON = 64 << 20
 _MAX_HEADER = 100_000_000  # the format's own limit
 _POINTER = b"version https://git-lfs"
+_OF_WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
 _HALVED = {"F32": 2, "F64": 4}
 _OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 
@@ -159,6 +160,11 @@ def _quantization(config: Mapping[str, Any], folder: str) -> tuple[str | None, s
             method, algo = method or "modelopt", inner.get("quant_algo")
     sizes = tuple(block) if isinstance(block, list) and all(isinstance(size, int) for size in block) else ()
     return (str(method) if method else None), (str(algo) if algo else None), sizes
+
+
+def has_weights(path: str) -> bool:
+    """Return whether a folder holds any file of weights; a path to a file is taken for one that does."""
+    return not os.path.isdir(path) or any(name.endswith(_OF_WEIGHTS) for name in os.listdir(path))
 
 
 def _weights(folder: str) -> tuple[int | None, list[str]]:
