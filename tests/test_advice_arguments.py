@@ -58,6 +58,13 @@ def test_which_flag_was_meant_is_not_guessed(rules: RuleSet) -> None:
     assert advice.command_text is None
 
 
+def test_a_flag_that_is_only_not_known_here_stays(rules: RuleSet) -> None:
+    """SGLang takes --max-lora-rank, and rejects its value: a gap in the knowledge is no reason to remove it."""
+    advice = pipeline.analyze(ROOT / "corpus/blind/lora-rank-too-high/run.log", rules=rules).advice
+    assert "no flag" not in advice.summary
+    assert not any(change.removed for change in advice.changes)
+
+
 def test_next_and_the_report_say_it(run: Any) -> None:
     """`next` has a command to print, and the report says that the flag goes."""
     log = str(ROOT / "corpus/recorded/h200-unknown-flag/run.log")

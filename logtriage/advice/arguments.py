@@ -80,17 +80,20 @@ def respelt(this: Case, flag: str) -> Step | None:
 
 
 def unknown_flag(this: Case, flag: str) -> Step | None:
-    """What to do about flags that the version does not have: what they are called now, or that they have to go."""
+    """What to do about flags that the version does not have: what they are called now, or that they have to go.
+
+    A flag that is only missing in what is known of the server stays: the message has to reject it.
+    """
     servers, version = this.servers, this.setting.version
     told = str(this.now.facts.get("choices", ""))
     if told.startswith("--"):
         return Step(f"Write out which flag {flag} stands for: {told}.", stop="a flag has to be chosen by hand")
     refused = [servers.canonical(name) for name in _rejected(this)]
-    known = servers.flags(version)
-    if not refused and (flag in known or not flag.startswith("--") or (flag in servers.flags(None) and not version)):
+    if not refused and servers.exists(flag, version) is not False:
         return None
+    known = servers.flags(version)
     names = list(dict.fromkeys(refused or [flag]))
-    which = f"SGLang {version}" if version else "this SGLang" if refused else "any SGLang that is known"
+    which = f"SGLang {version}" if version else "this SGLang"
     instead = "".join(_instead(this, name, known, alone=len(names) == 1) for name in names)
     is_or_are = "which is no flag" if len(names) == 1 else "which are no flags"
     text = f"Remove {' and '.join(names)}, {is_or_are} of {which}{instead}."
