@@ -6,6 +6,7 @@ In: the record of an analysis. Out: JSON-like data, not redacted yet.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from logtriage.engine.clock import FOR_ALL_RANKS
@@ -71,6 +72,8 @@ def timeline(report: Report) -> dict[str, Any] | None:
             for at, stage in report.marks
             if report.lines[at].file == file and (stage in FOR_ALL_RANKS or _rank(report, at) in ("", rank))
         ]
+        for before, mark in pairwise(marks):
+            mark["at"] = max(mark["at"], before["at"])  # a clock that was set back
         last = max((at for (of, _), at in ends.items() if of == file), default=report.marks[0][0])
         end = last if marks[-1]["stage"] == "serving" else ends.get((file, rank), last)
         rows.append(
