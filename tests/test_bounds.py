@@ -22,7 +22,8 @@ from logtriage.intake.growing import GrowingLog
 from logtriage.report import json_v1
 from tests.conftest import ROOT
 from tests.test_intake import PIECES
-from tests.test_wrappers import FORMS, _zstd
+from tests.test_stored import FORMS
+from tests.wrapping import zstd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +94,7 @@ def test_one_report_for_one_dense_log(rules: RuleSet, spam: list[str], rest: lis
         assert _report(stream, rules) == whole
         if form not in ("gzip", "zstd", "utf-16"):
             assert _report(gzip.compress(data), rules) == whole
-            assert _report(_zstd(data), rules) == whole
+            assert _report(zstd(data), rules) == whole
             search, anchors = pipeline.searches(rules)
             log = GrowingLog("<bytes>", rules.wrappers, search.offsets, anchors)
             for at in range(0, len(data), size * 9):

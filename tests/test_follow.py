@@ -20,7 +20,8 @@ from logtriage.following import Clock, Follower
 from logtriage.intake import follow, growing
 from logtriage.intake.growing import GrowingLog
 from tests.conftest import ROOT, Case, cases
-from tests.test_wrappers import FORMS, PIECES
+from tests.test_intake import PIECES
+from tests.test_stored import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
