@@ -53,7 +53,8 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     finding, answered = _answers(options)
     pasted = _pasted_body(reading, rules, options)
     judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
-    if judged.verdict.outcome in ("healthy", "incomplete") and not (options.responses or options.finding):
+    is_open = judged.verdict.outcome in ("healthy", "incomplete") or judged.verdict.decided_by == "classifier"
+    if is_open and not (options.responses or options.finding):
         from logtriage import pasted as answers_in_it  # most logs have failed
 
         if pasted := answers_in_it.text(reading, rules):

@@ -34,9 +34,14 @@ def test_garbage_that_was_pasted_as_text(pasted: list[str], rules: RuleSet) -> N
     assert LOOP.strip() in report.lines[report.root.line].text
 
 
-@pytest.mark.parametrize(
-    "pasted", [["output: Paris is the capital of France, and has been since the year 987."], [LOOP], [f"notes {LOOP}"]]
-)
-def test_a_pasted_text_that_is_no_garbage_or_no_answer(pasted: list[str], rules: RuleSet) -> None:
-    """A sane answer is no failure, and neither is a text that nobody asked the server for."""
-    assert pipeline.analyze([HEALTHY, *pasted], rules=rules).label == "healthy"
+def test_a_sane_answer_is_no_failure(rules: RuleSet) -> None:
+    """What a cue announces is judged, not just found."""
+    sane = "output: Paris is the capital of France, and has been since the year 987."
+    assert pipeline.analyze([HEALTHY, sane], rules=rules).label == "healthy"
+
+
+@pytest.mark.parametrize("pasted", [LOOP, f"notes {LOOP}"])
+def test_a_text_that_nobody_asked_for_is_never_sure(pasted: str, rules: RuleSet) -> None:
+    """A loop without a cue may be an answer or anything."""
+    report = pipeline.analyze([HEALTHY, pasted], rules=rules)
+    assert report.label == "healthy" or report.verdict.confidence < 0.7
