@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logtriage import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from logtriage.answers import Finding
     from logtriage.engine.ruleset import RuleSet
@@ -19,14 +19,12 @@ _LEAST = 32
 """Characters of a pasted text that is judged; shorter ones may be anything."""
 
 
-def body(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
-    """Return the first line that holds an answer of the server as JSON which is garbage, and how it is."""
-    signatures = set(rules.log["answers"])
-    for at in sorted(reading.hits):
-        if any(hit.signature in signatures for hit in reading.hits[at]):
-            line = reading.lines[at]
-            if finding := _judged(line.text[line.start :]):
-                return at, finding
+def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
+    """Return the first of some lines, each with an answer of the server as JSON, whose answer is garbage, and how."""
+    for at in places:
+        line = reading.lines[at]
+        if finding := _judged(line.text[line.start :]):
+            return at, finding
     return None
 
 

@@ -141,12 +141,12 @@ def _judge(
 def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[int, Finding] | None:
     """The first answer in the log that is garbage, unless the caller gave answers."""
     known = set(rules.log["answers"])
-    holds = any(hit.signature in known for hits in reading.hits.values() for hit in hits)
-    if options.responses or options.finding or not holds:
+    places = sorted(at for at, hits in reading.hits.items() if any(hit.signature in known for hit in hits))
+    if options.responses or options.finding or not places:
         return None
     from logtriage import pasted  # most logs hold no answers
 
-    return pasted.body(reading, rules)
+    return pasted.body(reading, places)
 
 
 def _title(verdict: Verdict, rules: RuleSet) -> str:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from logtriage.advice import command
-from logtriage.engine.launch import describe
-from logtriage.intake.launch_command import LaunchSpec, find_command
+from logtriage.engine.launch import describe, spec_of
+from logtriage.intake.launch_command import find_command
 from logtriage.records import Change, Launch
 from logtriage.redact import Redactor
 from logtriage.report.json_v1 import redact_shell
@@ -35,10 +35,6 @@ def rendered(text: str, rules: RuleSet, *changes: Change) -> str:
     found = command.render(launch([text], rules), changes or [change()], rules)
     assert found is not None
     return found[1]
-
-
-def spec(rules: RuleSet) -> LaunchSpec:
-    return LaunchSpec(rules.flags["modules"], rules.flags["commands"], rules.flags["aliases"])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +109,7 @@ def test_words_are_put_together_so_that_a_shell_reads_them_back(rules: RuleSet, 
     found = command.render(started, [change()], rules)
     assert found is not None
     assert shlex.split(found[1])
-    again = find_command(found[1], spec(rules))
+    again = find_command(found[1], spec_of(rules))
     assert again is not None
     assert again.words == found[0]
     assert again.flags == {**started.flags, MOE: "flashinfer_cutlass"}

@@ -75,9 +75,11 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
 def ends_with_a_mention(ticked: Clock) -> bool:
     """Return whether the last launch is a mere command below the log of another: the steps to reproduce, say."""
     last = ticked.launches - 1
-    own = [event for event in ticked.events if event.launch == last]
+    if last < 1:
+        return False
+    own = (event for event in ticked.events if event.launch == last)
     is_silent = all(event.time is None and event.traceback is None for event in own)
-    return last > 0 and is_silent and all(mark.stage == "args" for mark in ticked.marks if mark.launch == last)
+    return is_silent and all(mark.stage == "args" for mark in ticked.marks if mark.launch == last)
 
 
 def without_the_mention(ticked: Clock) -> Clock:
