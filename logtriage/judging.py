@@ -169,7 +169,7 @@ def judge_launches(
         rules.labels,
         finding,
         stage=_stage(found.root, evidence),
-        recognised=bool(evidence.marks) or _recognised(reading, rules, own),
+        recognised=classifying.GUESS in options.deciders or bool(evidence.marks) or _recognised(reading, rules, own),
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,

@@ -94,6 +94,21 @@ def test_a_chain_is_one_event(rules: RuleSet) -> None:
     assert lines[-1].event == 1
 
 
+def test_a_traceback_whose_every_line_is_stamped_is_one_event(rules: RuleSet) -> None:
+    """Some loggers stamp each line: frames and the exception of the same rank go on; the next record does not."""
+    stamp = "[2026-01-01 10:00:00 TP0] "
+    data = (
+        f"{stamp}Scheduler hit an exception: Traceback (most recent call last):\n"
+        f'{stamp}  File "/a/x.py", line 3, in f\n{stamp}    do_it()\n{stamp}RuntimeError: it cannot be done\n'
+        f"{stamp}RuntimeError: of another record\n"
+        f"{stamp}Worker hit an exception: Traceback (most recent call last):\n"
+        '[2026-01-01 10:00:00 TP1]   File "/a/x.py", line 3, in f\n'
+    ).encode()
+    lines, events = _read(data, rules.log["prefixes"])
+    assert [(event.first, event.last) for event in events] == [(0, 3), (4, 4), (5, 5), (6, 6)]
+    assert [line.role for line in lines[:5]] == ["head", "frame", "source", "exception", "text"]
+
+
 def test_a_usage_block_is_no_evidence(rules: RuleSet) -> None:
     """The usage text of argparse names every flag and value; only the error line after it counts."""
     data = b"usage: launch_server.py [-h]\n      [--attention-backend {fa3,Traceback}]\nx: error: argument --tp\n"

@@ -82,7 +82,7 @@ class _Grouper:
             return
         head = self._head(line.text, line.body)
         text = line.text[head.start if head else line.body :]
-        starts, role = self._place(line, text, is_record=head is not None)
+        starts, role = self._place(line, text, is_record=head is not None and not self._goes_on(head, text))
         if starts and self._lines:
             self._close()
         if role in ("head", "frame") and self._traceback is None:
@@ -108,6 +108,13 @@ class _Grouper:
                 named = match.groupdict()
                 return _Head(body + match.end(), seconds(named.get("time") or ""), (named.get("ranks") or "").strip())
         return None
+
+    def _goes_on(self, head: _Head, text: str) -> bool:
+        """Whether a record is the next line of a traceback of which each line was printed as a record of its own."""
+        if self._state != "frames" or not self._lines[-1].start or self._lines[-1].rank != head.rank:
+            return False
+        is_within = self._lines[-1].role in ("frame", "source")
+        return bool(_FRAME.match(text) or (is_within and (text[:1].isspace() or _RAISED.match(text))))
 
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
         """Return whether the line starts an event, and its role; moves the state."""
