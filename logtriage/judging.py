@@ -78,14 +78,12 @@ def _servers(
 
 def _is_own(launches: Sequence[int], reading: Reading, rules: RuleSet) -> bool:
     """Whether the lines of a container speak of the server's own parts."""
-    words = rules.log["own_words"]
-    lines = (
-        line.text
+    return any(
+        rules.is_own(line.text)
         for event in reading.clock.events
         if event.launch in launches
         for line in reading.lines[event.first : event.last + 1]
     )
-    return any(word in text for text in lines for word in words)
 
 
 def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
@@ -157,6 +155,7 @@ def judge_launches(
         covered=reading.matched.covered,
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
         troubles=rules.troubles,
+        is_own=rules.is_own,
         clocks=None if skews is None else _clocks(reading, own, skews),
     )
     found = incident.build(evidence)

@@ -87,6 +87,41 @@ def test_a_failure_that_was_survived(rules: RuleSet) -> None:
     assert judge(rules, ARGS, BEGIN.format(rank=0), *failed).label == "oom-weight-load"
 
 
+CLIENT = ["Traceback (most recent call last):", '  File "/app/train.py", line 8, in <module>', OOM]
+
+
+@pytest.mark.parametrize(
+    ("rows", "label"),
+    [
+        ([*CLIENT, SERVED, SERVED], "healthy"),
+        ([*CLIENT, SERVED], "oom-runtime"),
+        ([*CLIENT, SERVED, SERVED, "start.sh: line 3: 77 Killed   python3 -m x"], "oom-runtime"),
+        ([CLIENT[0], '  File "/a/sglang/srt/managers/scheduler.py", line 8, in run_batch', OOM, SERVED, SERVED],
+         "oom-runtime"),
+        ([CLIENT[0], '  File "/a/sglang/bench_serving.py", line 8, in run', OOM, SERVED, SERVED], "healthy"),
+    ],
+)  # fmt: skip
+def test_what_a_client_prints_is_no_failure_of_a_server_that_goes_on(
+    rules: RuleSet, rows: list[str], label: str
+) -> None:
+    """Not stamped, with nothing of the server's in it, and the server answers on: it belongs to somebody else."""
+    report = judge(rules, ARGS, READY, SERVED, *rows)
+    assert report.label == label
+
+
+def test_the_shell_tells_the_command_of_a_job_that_was_killed(rules: RuleSet) -> None:
+    """Its notice holds the command, and begins no launch."""
+    notice = "./run.sh: line 19:  1204 Killed                  python3 -m sglang.launch_server --model-path /m --tp 4"
+    report = judge(rules, *crash("10:01:00", " TP0", LOADING, OOM), notice)
+    assert (report.label, report.launch.flags) == ("oom-weight-load", {"--model-path": "/m", "--tp-size": "4"})
+
+
+def test_a_service_that_exited_with_an_error_failed(rules: RuleSet) -> None:
+    """systemd says no more than that: the cause is unknown, but nobody needs to wait."""
+    report = judge(rules, ARGS, "systemd[1]: sglang.service: Main process exited, code=exited, status=1/FAILURE")
+    assert (report.label, report.verdict.outcome) == ("unknown", "failed")
+
+
 def test_ready_and_then_dead(rules: RuleSet) -> None:
     """A server that was ready and then died has failed."""
     serving = '  File "/a/sglang/srt/managers/scheduler.py", line 9, in event_loop_overlap'

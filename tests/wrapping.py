@@ -146,6 +146,7 @@ WRAPPERS: dict[str, Wrap] = {
     "github-error": _prefix("{t}.{n:05d}00Z ##[error]"),
     "github-job": _prefix("serve\tRun server\t{t}.{n:05d}00Z "),
     "pm2": _prefix("0|sglang  | "),
+    "tag": _prefix("[prefill] "),
     "pm2-time": _prefix("0|sglang  | {t}: "),
     "quote": _prefix("> "),
     "markdown": _fenced,
@@ -163,7 +164,7 @@ PAIRS = [
     ("ray", "kubectl-prefix"), ("docker-time", "kubectl-prefix"), ("docker-time", "compose"), ("rank", "slurm"),
     ("torchrun", "cri"), ("compose", "quote"), ("ray", "markdown"), ("syslog", "github"), ("docker-json", "slurm"),
     ("csv", "docker-json"), ("record-json", "docker-json"), ("docker-json", "csv"), ("docker-json", "html"),
-    ("record-json", "compose"), ("rank", "record-json"),
+    ("record-json", "compose"), ("rank", "record-json"), ("tag", "docker-time"),
 ]  # fmt: skip
 """Inner and outer wrapper."""
 

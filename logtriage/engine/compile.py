@@ -48,7 +48,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
     log = source.log
     marks = [{"stage": mark.stage, "any": table.flat(mark.any)} for mark in log.marks]
     sources = [{"id": item.id, "any": table.flat(item.any), "gives": item.gives} for item in log.sources]
-    boundaries, answers = table.flat(log.boundaries), table.flat(log.answers)
+    boundaries, notices, answers = (table.flat(own) for own in (log.boundaries, log.notices, log.answers))
     together = table.flat(log.together)
     routes = [_route(entry, log.busy) for entry in table.entries]
     searched = [entry[0] for entry, route in zip(table.entries, routes, strict=True) if route == "gate"]
@@ -76,8 +76,10 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "answers": answers,
             "answer_cues": log.answer_cues,
             "boundaries": boundaries,
+            "notices": notices,
             "recognised_by": log.recognised_by,
             "own_words": log.own_words,
+            "client_words": log.client_words,
             "fatal": log.fatal,
             "troubles": log.troubles,
             "blame": [[item.path, item.component, item.flag] for item in log.blame],

@@ -8,7 +8,7 @@ from logtriage.records import Event, Line, Match, Record
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from logtriage.engine.clock import Mark
     from logtriage.engine.skew import Clocks
@@ -24,6 +24,7 @@ class Evidence(Record):
         covered: lines that harmless rules take out of the evidence.
         fatal: events that say that their process ends with them.
         troubles: what looks like trouble where no rule knows better.
+        is_own: whether a text speaks of the server's own parts.
         clocks: the clocks of several logs; None for a single one.
     """
 
@@ -35,4 +36,5 @@ class Evidence(Record):
     covered: set[int]
     fatal: set[int]
     troubles: re.Pattern[str]
+    is_own: Callable[[str], bool]
     clocks: Clocks | None = None

@@ -103,8 +103,10 @@ def _take(matches: list[Match], explained: list[Explained], why: Callable[[Match
 def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     """A failure after which the same rank went on to a later stage, or the server became ready, was no failure."""
     event = evidence.events[match.event]
-    if event.stage == "serving" or match.rule.get("shows_while_ready"):
+    if match.rule.get("shows_while_ready"):
         return ""
+    if event.stage == "serving":
+        return _said_by_others(event, evidence)
     if lives.of(match.event).ready > match.line:
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
@@ -116,6 +118,22 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
         if later and event.stage is not None and is_later(mark.stage, event.stage):
             return f"the launch went on to {mark.stage} afterwards"
     return ""
+
+
+def _said_by_others(event: Event, evidence: Evidence) -> str:
+    """Whether a ready server did not print this: nothing in it is its own, and it went on answering as if nothing was.
+
+    What somebody else prints right below an access record is one event with it.
+    """
+    served_at = {match.line for match in evidence.matches if match.rule["id"] == "requests-served"}
+    first = event.first + 1 if event.first in served_at and event.last > event.first else event.first
+    lines = evidence.lines[first : event.last + 1]
+    if lines[0].start or any(evidence.is_own(line.text) for line in lines):
+        return ""
+    later = [match for match in evidence.matches if match.line > event.last]
+    served = sum(match.line in served_at for match in later)
+    is_over = any(match.strength == "symptom" and match.label != "healthy" for match in later)
+    return "the server did not print it, and answered requests afterwards" if served > 1 and not is_over else ""
 
 
 def _may_cause(cause: Match, rule: dict[str, Any]) -> bool:

@@ -82,15 +82,16 @@ def _commands(
     rules: RuleSet,
     spec: LaunchSpec,
 ) -> tuple[dict[int, tuple[Command, str | None]], dict[int, dict[str, str]]]:
-    boundaries = set(rules.log["boundaries"])
+    boundaries, notices = set(rules.log["boundaries"]), set(rules.log["notices"])
     commands: dict[int, tuple[Command, str | None]] = {}
     resolved: dict[int, dict[str, str]] = {}
     for at in sorted(hits):
-        if not any(hit.signature in boundaries for hit in hits[at]):
+        notice = next((hit for hit in hits[at] if hit.signature in notices), None)
+        if notice is None and not any(hit.signature in boundaries for hit in hits[at]):
             continue
         line = lines[at]
         launch = events[line.event].launch
-        text = line.text[line.start :]
+        text = line.text[line.start + (notice.end if notice else 0) :]
         if "server_args=" in text:
             if launch not in resolved and (found := from_server_args(text, spec)):
                 resolved[launch] = found

@@ -96,6 +96,11 @@ class RuleSet:
         through_gates = (self._signatures[number][0] for numbers in self._by_gate for number in numbers)
         return sorted({*through_gates, *self.failures})
 
+    def is_own(self, text: str) -> bool:
+        """Return whether a text speaks of the server's own parts, and not of a client that comes with it."""
+        has_own = any(word in text for word in self.log["own_words"])
+        return has_own and not any(word in text for word in self.log["client_words"])
+
     def rules_of(self, signatures: Iterable[int]) -> Iterator[dict[str, Any]]:
         """Yield the rules that one of the signatures may set off, in the order of the rule files."""
         for number in sorted({number for signature in signatures for number in self._owners[signature]}):
