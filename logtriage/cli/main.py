@@ -19,4 +19,5 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = run(sys.argv[1:] if args is None else args)
     except KeyboardInterrupt:
         code = 130
+    gc.freeze()  # Python looks for garbage twice at its end, through all that the system takes back a moment later
     sys.exit(code)
