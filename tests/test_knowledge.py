@@ -88,7 +88,10 @@ def test_rules_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(resources, "_IN_WHEEL", str(tmp_path))
     read = resources.shipped_rules()
     assert read is not None
-    assert list(RuleSet(read).rules) == json.loads(json.dumps(compiled["rules"]))
+    rules = RuleSet(read)
+    assert list(rules.rules) == json.loads(json.dumps(compiled["rules"]))
+    for number, (anchor, expression) in enumerate(zip(compiled["anchors"], compiled["expressions"], strict=True)):
+        assert rules.expression(number) == (expression or anchor)
     lines = tmp_path / "compiled-rules.jsonl"
     for cut in (lines.read_bytes()[:-1], lines.read_bytes().partition(b"\n")[2]):
         lines.write_bytes(cut)

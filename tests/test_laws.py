@@ -63,9 +63,9 @@ def test_every_anchor_is_reachable(workshop: laws.Workshop) -> None:
     compiled = workshop.compiled
     reached = {number for numbers in compiled["by_gate"] for number in numbers}
     reached |= {*compiled["frames"], *compiled["kept"]}
-    assert reached == set(range(len(compiled["signatures"])))
+    assert reached == set(range(len(compiled["anchors"])))
     for gate, numbers in zip(compiled["gates"], compiled["by_gate"], strict=True):
-        assert all(gate in compiled["signatures"][number][0] for number in numbers)
+        assert all(gate in compiled["anchors"][number] for number in numbers)
 
 
 PLANTED = {

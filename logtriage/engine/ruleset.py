@@ -27,10 +27,10 @@ class Hit(NamedTuple):
     groups: dict[str, str]
 
 
-class Rules(Sequence[dict[str, Any]]):
-    """The rules by number; one that is given as JSON is read when it is first asked for: a log needs a few of them."""
+class Stored(Sequence[Any]):
+    """Items by number; one that is given as JSON is read when it is first asked for: a log needs a few of them."""
 
-    def __init__(self, items: Sequence[dict[str, Any] | bytes]) -> None:
+    def __init__(self, items: Sequence[Any]) -> None:
         self._items = list(items)
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class RuleSet:
     ) -> None:
         self.digest: str = compiled["digest"]
         self.labels: dict[str, dict[str, Any]] = compiled["labels"]
-        self.rules = Rules(compiled["rules"])
+        self.rules = Stored(compiled["rules"])
         self.decisive = frozenset(compiled["decisive"])
         self._owners: list[list[int]] = compiled["owners"]
         self.log: dict[str, Any] = compiled["log"]
@@ -73,14 +73,15 @@ class RuleSet:
         self._read_server = server
         self.failures: list[str] = compiled["failures"]
         self._facts: dict[str, str] = compiled["facts"]
-        self._signatures: list[list[Any]] = compiled["signatures"]
+        self._anchors: list[str] = compiled["anchors"]
+        self._patterns = Stored(compiled["expressions"])
         self._by_gate: list[list[int]] = compiled["by_gate"]
         self._frames: list[int] = compiled["frames"]
         self._kept: list[int] = compiled["kept"]
         self._expressions: dict[int, Any] = {}
-        self._seen: dict[bytes, list[int] | None] = {}
-        self._masked: dict[int, bytes] = {}
-        self._masked_gates: list[bytes] = []
+        self._seen: dict[str, list[int] | None] = {}
+        self._masked: dict[int, str] = {}
+        self._masked_gates: list[str] = []
         self._linted = linted
 
     @property
@@ -93,7 +94,7 @@ class RuleSet:
     @property
     def anchors(self) -> list[str]:
         """All anchors that stand on ordinary lines, and the general words of failure, each once and sorted."""
-        through_gates = (self._signatures[number][0] for numbers in self._by_gate for number in numbers)
+        through_gates = (self._anchors[number] for numbers in self._by_gate for number in numbers)
         return sorted({*through_gates, *self.failures})
 
     def is_own(self, text: str) -> bool:
@@ -114,7 +115,9 @@ class RuleSet:
         """Yield the signatures whose anchor stands in a text, whatever their regular expressions say."""
         for gate, numbers in zip(self.gates, self._by_gate, strict=True):
             if gate in text:
-                yield from (number for number in numbers if self._signatures[number][0] in text)
+                anchors = [self._anchors[number] for number in numbers]
+                near = text if len(text) <= _SHORT else _around(gate, text, max(map(len, anchors)))
+                yield from (number for number, anchor in zip(numbers, anchors, strict=True) if anchor in near)
 
     def frame_hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a frame line of a traceback."""
@@ -122,14 +125,13 @@ class RuleSet:
 
     def almost(self, text: str) -> Iterator[int]:
         """Yield the signatures whose anchor stands in a message that their regular expression does not match."""
-        for number, (anchor, pattern, _) in enumerate(self._signatures):
-            if anchor in text and pattern is not None and self._search(number, pattern, text) is None:
+        for number, anchor in enumerate(self._anchors):
+            if anchor in text and self._patterns[number] is not None and self._search(number, text) is None:
                 yield number
 
     def expression(self, signature: int) -> str:
         """Return the regular expression of a signature, or its fixed phrase if it has none."""
-        anchor, pattern, _ = self._signatures[signature]
-        return str(pattern or anchor)
+        return str(self._patterns[signature] or self._anchors[signature])
 
     def typed(self, groups: dict[str, str]) -> dict[str, Any]:
         """Return captured groups with the types of ``rules/facts.yaml``; what does not convert is left out."""
@@ -151,49 +153,50 @@ class RuleSet:
 
     def _candidates(self, text: str) -> Iterable[int]:
         """Return the signatures that may hit a message: few, if all but its digits was seen before."""
-        shape = text.encode("utf-8", "replace").translate(_DIGITS) if len(text) <= _SHORT else b""
+        shape = _masked(text) if len(text) <= _SHORT else ""
         if shape in self._seen:
             known = self._seen[shape]
             if known is None:
                 known = self._seen[shape] = self._of_shape(shape)
             return known
-        if shape:
-            if len(self._seen) >= _MAX_SEEN:
-                self._seen.clear()
-            self._seen[shape] = None
+        if not shape:
+            return chain(self.anchored(text), self._kept)
+        if len(self._seen) >= _MAX_SEEN:
+            self._seen.clear()
+        self._seen[shape] = None
         through_gates = (numbers for gate, numbers in zip(self.gates, self._by_gate, strict=True) if gate in text)
         return chain(chain.from_iterable(through_gates), self._kept)
 
-    def _of_shape(self, shape: bytes) -> list[int]:
+    def _of_shape(self, shape: str) -> list[int]:
         """Return the signatures that may hit messages that only differ in digits."""
         self._masked_gates = self._masked_gates or [_masked(gate) for gate in self.gates]
         gates = zip(self._masked_gates, self._by_gate, strict=True)
         numbers = chain.from_iterable(numbers for gate, numbers in gates if gate in shape)
         return [number for number in chain(numbers, self._kept) if self._masked_anchor(number) in shape]
 
-    def _masked_anchor(self, number: int) -> bytes:
+    def _masked_anchor(self, number: int) -> str:
         if number not in self._masked:
-            self._masked[number] = _masked(self._signatures[number][0])
+            self._masked[number] = _masked(self._anchors[number])
         return self._masked[number]
 
     def _test(self, numbers: Iterable[int], text: str) -> Iterator[Hit]:
         for number in numbers:
-            anchor, pattern, _ = self._signatures[number]
+            anchor = self._anchors[number]
             at = text.find(anchor)
             if at < 0:
                 continue
-            if pattern is None:
+            if self._patterns[number] is None:
                 yield Hit(number, at, at + len(anchor), {})
                 continue
-            match = self._search(number, pattern, text)
+            match = self._search(number, text)
             if match is not None:
                 caught = {name: value for name, value in match.groupdict().items() if value is not None}
                 yield Hit(number, match.start(), match.end(), caught)
 
-    def _search(self, number: int, pattern: str, text: str) -> Any:
+    def _search(self, number: int, text: str) -> Any:
         expression = self._expressions.get(number)
         if expression is None:
-            expression = self._expressions[number] = self._compile(pattern)
+            expression = self._expressions[number] = self._compile(self._patterns[number])
         if self._linted:
             return expression.search(text)
         try:
@@ -209,8 +212,16 @@ class RuleSet:
         return regex.compile(pattern)
 
 
-def _masked(text: str) -> bytes:
-    return text.encode().translate(_DIGITS)
+def _around(gate: str, text: str, reach: int) -> str:
+    """Return what stands around each place of a gate, `reach` characters on both sides; a line feed for the rest."""
+    first, *between, last = text.split(gate)
+    parts = [part if len(part) <= 2 * reach else f"{part[:reach]}\n{part[-reach:]}" for part in between]
+    return gate.join([first[-reach:], *parts, last[:reach]])
+
+
+def _masked(text: str) -> str:
+    """Return a text with 0 for every digit, one character for each byte."""
+    return text.encode("utf-8", "replace").translate(_DIGITS).decode("latin-1")
 
 
 def _sm(capability: str) -> int:
