@@ -6,6 +6,7 @@ What a secret looks like is data (`rules/secrets.yaml`); a secret is never kept,
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class Redactor:
 
     def __init__(self, kinds: Sequence[Mapping[str, Any]]) -> None:
         self._kinds = [_Kind(kind) for kind in kinds]
+        self._kinds_of: dict[str, list[int]] = {}
+        for number, kind in enumerate(self._kinds):
+            for anchor in kind.anchors:
+                self._kinds_of.setdefault(anchor, []).append(number)
+        self._met = self._kinds_of
         self._names: dict[str, str] = {}
         self._texts: dict[str, str] = {}
 
@@ -43,7 +49,7 @@ class Redactor:
         A text under a telling key (`{"api_key": …}`) and one behind a telling flag (`["--api-key", …]`) is a
         secret whatever it looks like.
         """
-        return _Walk(self).copy(value)
+        return _Walk(self._for(value)).copy(value)
 
     def across(self, lines: Sequence[Line]) -> dict[int, str]:
         """Return, by index, the texts of those lines of a log whose secret only the lines around them give away.
@@ -68,7 +74,7 @@ class Redactor:
         flag = ""
         for word in argv:
             if flag and not word.startswith("-"):
-                harmless = not word or _HARMLESS.fullmatch(word)
+                harmless = not word or re.fullmatch(_HARMLESS, word)
                 words.append(word if harmless else variables.put(flag, f"{flag}=", word))
             else:
                 words.append(self._replace(word, variables.put))
@@ -80,7 +86,7 @@ class Redactor:
         if name not in self._names:
             head = f"{name}="
             found = self.text(head + _PROBE) if len(name) <= _LONGEST_NAME else ""
-            marker = _MARKER.fullmatch(found, len(head)) if found.startswith(head) else None
+            marker = re.fullmatch(_MARKER, found.removeprefix(head)) if found.startswith(f"{head}<") else None
             self._names[name] = marker["kind"] if marker else ""
         return self._names[name]
 
@@ -97,24 +103,37 @@ class Redactor:
 
     def _replace(self, text: str, put: Put) -> str:
         # A replaced secret may show the next one (a token inside a password), so go on until nothing changes.
+        kinds_of = self._met
         for _ in range(_MAX_PASSES):
             before = text
-            lower = text.lower()
-            for kind in self._kinds:
-                if kind.may_be_in(lower):
-                    text = kind.replace(text, put)
+            for kind in self._kinds_in(text.lower(), kinds_of):
+                text = kind.replace(text, put)
             if text == before:
                 break
+            kinds_of = self._kinds_of
         return text
+
+    def _for(self, value: object) -> Redactor:
+        """Return a redactor for the texts of one value: in each it looks only for anchors that one of them holds."""
+        whole = "\n".join(_texts(value)).lower()
+        narrow = Redactor(())
+        narrow.__dict__.update(self.__dict__)
+        narrow._met = {anchor: numbers for anchor, numbers in self._kinds_of.items() if anchor in whole}
+        return narrow
+
+    def _kinds_in(self, lower: str, kinds_of: Mapping[str, Sequence[int]]) -> list[_Kind]:
+        """Return the kinds whose anchor and shape occur in a text, which is given in lower case."""
+        numbers = {number for anchor, numbers in kinds_of.items() if anchor in lower for number in numbers}
+        return [kind for kind in map(self._kinds.__getitem__, sorted(numbers)) if kind.has_shape(lower)]
 
 
 _MAX_PASSES = 5
 _LONGEST_NAME = 100
 _HEAD = 80
 _PROBE = "Pr0be-4f9d2c7a1b"
-_MARKER = re.compile(r"<redacted:(?P<kind>[a-z0-9-]+)>")
+_MARKER = r"<redacted:(?P<kind>[a-z0-9-]+)>"
 # What may stand where a secret is expected, with the punctuation that follows it in a sentence or a repr.
-_HARMLESS = re.compile(
+_HARMLESS = (
     r"(?:<redacted:[a-z0-9-]+>|\$[A-Z_][A-Z0-9_]*|\$\{\w+\}|[Nn]one|null|[Tt]rue|[Ff]alse|\*{3,}|\.{3})?[)\]},;.]*"
 )
 _KEY_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY"
@@ -190,24 +209,21 @@ def _is_flag(word: str) -> bool:
 class _Kind:
     """One kind of secret; its regex is compiled when its anchor and its shape are met for the first time."""
 
-    __slots__ = ("_after", "_anchors", "_before", "_regex", "_shape", "_source", "name")
+    __slots__ = ("_after", "_before", "_regex", "_shape", "_source", "anchors", "name")
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         anchor = data["anchor"]
         self.name = str(data["kind"])
-        self._anchors = [text.lower() for text in ([anchor] if isinstance(anchor, str) else anchor)]
+        self.anchors = [text.lower() for text in ([anchor] if isinstance(anchor, str) else anchor)]
         self._shape = str(data.get("shape", ""))
         self._source = str(data["regex"])
         self._before = data.get("keep") or None
         self._after = data.get("keep_after") or None
         self._regex: re.Pattern[str] | None = None
 
-    def may_be_in(self, lower: str) -> bool:
-        """Say whether an anchor and the shape occur in a text, which is given in lower case."""
-        for anchor in self._anchors:
-            if anchor in lower:
-                return not self._shape or re.search(self._shape, lower) is not None
-        return False
+    def has_shape(self, lower: str) -> bool:
+        """Say whether the shape occurs in a text, which is given in lower case."""
+        return not self._shape or re.search(self._shape, lower) is not None
 
     def replace(self, text: str, put: Put) -> str:
         if self._regex is None:
@@ -218,7 +234,7 @@ class _Kind:
             start = max(match.start(), match.end(self._before)) if self._before else match.start()
             end = max(start, match.start(self._after)) if self._after else match.end()
             secret = text[start:end]
-            if _HARMLESS.fullmatch(secret):
+            if re.fullmatch(_HARMLESS, secret):
                 return match[0]
             head = text[max(0, start - _HEAD) : start]
             return text[match.start() : start] + put(self.name, head, secret) + text[end : match.end()]
@@ -246,7 +262,7 @@ class _Walk:
 
     def _text(self, text: str, name: str) -> str:
         kind = self._redactor.kind_of_name(name) if name else ""
-        if kind and not _HARMLESS.fullmatch(text) and not (name.startswith("-") and _is_flag(text)):
+        if kind and not re.fullmatch(_HARMLESS, text) and not (name.startswith("-") and _is_flag(text)):
             return _marker(kind, "", text)
         result = self._redactor.text(text)
         if self._in_key:
@@ -254,6 +270,19 @@ class _Walk:
         begin = max((match.start() for match in re.finditer(_KEY_BEGIN, text)), default=-1)
         self._in_key = (self._in_key or begin >= 0) and text.find("-----END ", max(begin, 0)) < 0
         return result
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text that a walk over JSON-like data looks at."""
+    if isinstance(value, str):
+        yield value
+        if _is_flag(value):
+            yield f"{value}={_PROBE}"
+    elif isinstance(value, dict):
+        yield from (f"{name}={_PROBE}" for name in value)
+        yield from chain.from_iterable(map(_texts, value.values()))
+    elif isinstance(value, list | tuple):
+        yield from chain.from_iterable(map(_texts, value))
 
 
 class _Variables:
