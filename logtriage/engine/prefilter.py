@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    Prefilter: TypeAlias = "AhoCorasick | PlainSearch"
+    AnchorSearch: TypeAlias = "AnchorAutomaton | PlainAnchors"
 
 MAX_FAST = 64
 """Above this many literals the search leaves its vectorised path (ahocorasick_rs 1.0.3: Teddy)."""
@@ -17,13 +20,6 @@ MAX_KNOWN = 4 << 20
 _REMEMBERED = 8  # lines of a shape
 _DIGITS = bytes(48 if 48 <= byte < 58 else byte for byte in range(256))
 _HEX = bytes(48 if bytes((byte,)) in b"0123456789abcdef" else byte for byte in range(256))
-
-
-class Prefilter(Protocol):
-    """Searches bytes for gates."""
-
-    def offsets(self, data: bytes) -> list[int]:
-        """Return sorted offsets into `data`, at least one in every line that holds a gate and none in other lines."""
 
 
 class Held(NamedTuple):
@@ -37,13 +33,6 @@ class Held(NamedTuple):
     anchors: Sequence[tuple[bytes, ...]]
 
 
-class AnchorSearch(Protocol):
-    """Searches lines for anchors, where so many of them hold a gate that gates do not help."""
-
-    def held(self, data: bytes) -> Held:
-        """Return which anchors the lines of `data` (split at line feeds) hold, sorted."""
-
-
 def groups(gates: Sequence[Any]) -> list[Sequence[Any]]:
     """Return `gates` in as few groups of nearly equal size as the vectorised search allows."""
     count = -(-len(gates) // MAX_FAST)
@@ -55,12 +44,17 @@ class AhoCorasick:
     """Searches for all gates at once, in groups small enough for the vectorised search (which needs leftmost-first)."""
 
     def __init__(self, gates: Sequence[bytes]) -> None:
-        from ahocorasick_rs import BytesAhoCorasick, MatchKind
+        from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-        self._automata = [BytesAhoCorasick(group, MatchKind.LeftmostFirst) for group in groups(gates)]
+        # The vectorised search stands in front of each kind of automaton; this one is made five times as fast.
+        kind = Implementation.NoncontiguousNFA
+        self._automata = [BytesAhoCorasick(group, MatchKind.LeftmostFirst, kind) for group in groups(gates)]
 
     def offsets(self, data: bytes) -> list[int]:
-        """See Prefilter. A gate holds no line break, so the first match of a line is never hidden by another line."""
+        """Return sorted offsets into `data`, at least one in every line that holds a gate and none in other lines.
+
+        A gate holds no line break, so the first match of a line is never hidden by another line.
+        """
         found = [match[1] for automaton in self._automata for match in automaton.find_matches_as_indexes(data)]
         found.sort()
         return found
@@ -73,7 +67,7 @@ class PlainSearch:
         self._gates = gates
 
     def offsets(self, data: bytes) -> list[int]:
-        """See Prefilter."""
+        """See AhoCorasick."""
         found = []
         for gate in self._gates:
             at = data.find(gate)
@@ -85,8 +79,9 @@ class PlainSearch:
 
 
 class AnchorAutomaton:
-    """Searches each different line once: lines that only differ in digits, of which a noisy log is full, are one.
+    """Searches lines for anchors, where so many of them hold a gate that gates do not help.
 
+    Each different line is searched once: lines that only differ in digits, of which a noisy log is full, are one.
     Of lines that differ in hexadecimal digits as well, the part in which anchors may be is looked at, each one once.
     """
 
@@ -101,7 +96,7 @@ class AnchorAutomaton:
         self._forget()
 
     def held(self, data: bytes) -> Held:
-        """See AnchorSearch."""
+        """Return which anchors the lines of `data` (split at line feeds) hold, sorted."""
         if self._size > MAX_KNOWN:
             self._forget()
         masked = data.translate(_DIGITS).split(b"\n")
@@ -177,7 +172,7 @@ class PlainAnchors:
         self._anchors = sorted(anchors)
 
     def held(self, data: bytes) -> Held:
-        """See AnchorSearch."""
+        """See AnchorAutomaton."""
         present = [anchor for anchor in self._anchors if anchor in data]
         kinds: dict[tuple[bytes, ...], int] = {(): 0}
         lines = [tuple([anchor for anchor in present if anchor in line]) for line in data.split(b"\n")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from logtriage.intake.block_rows import BlockRows
 from logtriage.intake.kept import MAX_BYTES
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from logtriage.intake.block_rows import Group
     from logtriage.intake.blocks import Block
+    from logtriage.intake.searching import AnchorSearch, Held
     from logtriage.intake.segments import KeptRow
 
 FIRST, LAST = 8, 16
@@ -32,29 +33,6 @@ ROW_COST = 200
 
 _WAITING = 32  # windows that are held until it is known which of their rows are needed
 _REMEMBERED = 10_000
-
-
-class Held(Protocol):
-    """Which anchors lines hold."""
-
-    @property
-    def kinds(self) -> list[int]:
-        """For each line an index into `anchors`."""
-
-    @property
-    def present(self) -> set[int]:
-        """The indexes of all lines."""
-
-    @property
-    def anchors(self) -> Sequence[tuple[bytes, ...]]:
-        """What the lines of each kind hold; those of the first kind hold none."""
-
-
-class AnchorSearch(Protocol):
-    """Tells which anchors lines hold."""
-
-    def held(self, data: bytes) -> Held:
-        """Return which anchors the lines of `data` (split at line feeds) hold, sorted."""
 
 
 class Anchored:

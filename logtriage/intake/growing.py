@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from logtriage.intake.anchored import AnchorSearch
     from logtriage.intake.blocks import Block
+    from logtriage.intake.searching import AnchorSearch
     from logtriage.records import Line
 
 HELD = printed.MAX_BROKEN
