@@ -47,7 +47,9 @@ class Servers:
 
     def flags(self, version: str | None) -> list[str]:
         """Return the names of all flags of a version (of all versions, if it is not known)."""
-        return [flag for flag in self._flags if self.exists(flag, version) is not False]
+        if version is None:
+            return list(self._flags)
+        return [flag for flag in self._flags if self.exists(flag, version)]
 
     def exists(self, flag: str, version: str | None) -> bool | None:
         """Return whether a version has a flag; None if the flag or the version is not known."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from logtriage.cli import exit_codes, output
 from logtriage.errors import TriageError
+from logtriage.records import Record
 from logtriage.report import json_v1
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _DETAIL = ("excerpt", "timeline", "attempts")
 _SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-class Target(NamedTuple):
+class Target(Record):
     """A form of the report and the file it goes to; None is standard output."""
 
     form: str

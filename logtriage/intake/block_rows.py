@@ -76,6 +76,19 @@ class BlockRows:
         data = self.block.data[:end]
         return BlockRows(self.block._replace(data=data, rows=count_rows(data)), self.before)
 
+    def tail(self, first: int) -> BlockRows:
+        """Return the rows from `first` on, as stored: all that is needed to look at the last few."""
+        data, block = self.block.data, self.block
+        start = len(data) - data.endswith(b"\n")
+        for _ in range(first, len(self)):
+            start = data.rfind(b"\n", 0, start)
+        place = block.place(first, start + 1)
+        places = block.places and block.places[first:]
+        rest = block._replace(
+            data=data[start + 1 :], byte=place.byte, number=place.number, rows=len(self) - first, places=places
+        )
+        return BlockRows(rest, self.before + first)
+
     def behind(self, start: int) -> BlockRows:
         """Return the rows from the one that begins at `start`, as searched."""
         data = self.searched[start:]

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 MAX_LINE = 64 << 10
 """Bytes of a line that are looked at: head and tail of a longer one are kept."""
 
-_ESCAPE = re.compile(
-    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[()*+][0-9A-Za-z]|[@-Z\\^_=>78c])|[\x00\x08]"
-)
+_ESCAPE = rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]*(?:\x07|\x1b\\)?|[()*+][0-9A-Za-z]|[@-Z\\^_=>78c])|[\x00\x08]"
 
 
 class Place(NamedTuple):
@@ -57,7 +55,7 @@ class Block(NamedTuple):
 
 def without_escapes(data: bytes) -> bytes:
     """Return `data` without escape sequences, NUL bytes and backspaces; line ends stay as they are."""
-    return _ESCAPE.sub(b"", data) if b"\x1b" in data or b"\0" in data or b"\x08" in data else data
+    return re.sub(_ESCAPE, b"", data) if b"\x1b" in data or b"\0" in data or b"\x08" in data else data
 
 
 def count_rows(data: bytes) -> int:

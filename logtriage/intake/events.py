@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from logtriage.intake.times import seconds
-from logtriage.records import Event, Line
+from logtriage.records import Event, Line, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,20 +20,22 @@ _TRACEBACK = "Traceback (most recent call last)"
 # Those that few logs need are compiled when they are first used.
 _FIRST_CALL = "(most recent call first)"
 _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$"
-_FRAME = re.compile(r'\s*File "[^"]*", line \d+,? in ')
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)")
+_RAISED = r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
 _ELIDED_BEGINS = (".", "…", "[", "(", "<")
 _CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
 )
+_FRAME = re.compile(r'\s*File "[^"]*", line \d+,? in ')
 _USAGE = re.compile(r"usage: \S")
 _HEAD_BEGINS = "[0123456789"
 _QUARTER = 900.0  # seconds; zones differ by multiples of it
 
 
-class _Head(NamedTuple):
+class _Head(Record):
+    """Where the message of a record begins, its time and its ranks."""
+
     start: int
     time: float | None
     rank: str
@@ -87,12 +89,10 @@ class _Grouper:
             self._close()
         if role in ("head", "frame") and self._traceback is None:
             self._traceback = len(self._lines)
-        placed = line._replace(role=role, event=len(self._events))
-        if head:
-            placed = placed._replace(start=head.start, time=head.time, rank=head.rank)
-        elif line.time is not None and line.file in self._ahead:
-            placed = placed._replace(time=float(math.floor(line.time - self._ahead[line.file])))
-        self._lines.append(placed)
+        start, time, rank = (head.start, head.time, head.rank) if head else (line.start, line.time, line.rank)
+        if head is None and time is not None and line.file in self._ahead:
+            time = float(math.floor(time - self._ahead[line.file]))
+        self._lines.append(line._replace(role=role, event=len(self._events), start=start, time=time, rank=rank))
 
     def finish(self) -> tuple[list[Line], list[Event]]:
         if self._lines:
@@ -114,7 +114,7 @@ class _Grouper:
         if self._state != "frames" or not self._lines[-1].start or self._lines[-1].rank != head.rank:
             return False
         is_within = self._lines[-1].role in ("frame", "source")
-        return bool(_FRAME.match(text) or (is_within and (text[:1].isspace() or _RAISED.match(text))))
+        return bool(_FRAME.match(text) or (is_within and (text[:1].isspace() or re.match(_RAISED, text))))
 
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
         """Return whether the line starts an event, and its role; moves the state."""
@@ -149,7 +149,7 @@ class _Grouper:
                 return False, "frame"
             if not text or (text.lstrip().startswith(_ELIDED_BEGINS) and re.match(_ELIDED, text)):
                 return False, "blank"
-            if indented or (self._flat and not _RAISED.match(text)):
+            if indented or (self._flat and not re.match(_RAISED, text)):
                 return False, "source"
             if state == "frames" or text.startswith("Current thread"):
                 self._state = "message" if state == "frames" else "fault"

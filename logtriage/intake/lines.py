@@ -19,8 +19,8 @@ from logtriage.intake.tracebacks import CLOSED, OPENED, TRACEBACK, follow
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from logtriage.intake.anchored import AnchorSearch, Held
     from logtriage.intake.blocks import Block
+    from logtriage.intake.searching import AnchorSearch, Held
     from logtriage.intake.segments import KeptRow
     from logtriage.records import Line
 
@@ -106,8 +106,9 @@ class Selector:
     def _newest(self, count: int) -> Iterator[KeptRow]:
         skipped = self._recent_rows - count
         for block, seen in self._recent:
-            rows = BlockRows(block, seen)
-            yield from map(rows.kept, range(min(max(0, skipped), block.rows), block.rows))
+            if skipped < block.rows:
+                rows = BlockRows(block, seen).tail(max(0, skipped))
+                yield from map(rows.kept, range(len(rows)))
             skipped -= block.rows
 
     def _hot(self, data: bytes) -> tuple[list[int], bool]:

@@ -58,13 +58,13 @@ def decoded_messages(rows: Iterable[Row], outer: Layout, layer: Wrapper, parts: 
     """Yield the messages that lines hold in the form of `layer`; others pass through. What is cut waits in `parts`."""
     for row in rows:
         text = row.text(limit=None)
-        body, time = outer.place(text)[:2] if outer else (0, "")
-        decoded = layer.decode(text[body:])
+        placed = outer.place(text)
+        decoded = layer.decode(text[placed.body :])
         if decoded is None:
             yield row
             continue
         data = decoded.message.encode("utf-8", "replace")
-        place = Place(row.place.byte, row.place.number, decoded.time or time or row.place.time, is_stored=False)
+        place = Place(row.place.byte, row.place.number, decoded.time or placed.time or row.place.time, is_stored=False)
         goes_on = 0 < layer.splits_at <= len(data) and not data.endswith(b"\n")
         whole = Row(data.removesuffix(b"\n"), place)
         if goes_on or parts or b"\n" in whole.data:

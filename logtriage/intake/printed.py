@@ -5,9 +5,10 @@ A log is changed only where its first lines show that it must be; all others pas
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from logtriage.intake.blocks import MAX_LINE, count_rows, without_escapes
 from logtriage.intake.parts import Parts, decoded_block, decoded_messages, whole_lines
 from logtriage.intake.rows import pack, packed, rows_in, rows_of
 from logtriage.intake.turned import Order, backwards, broken_at, joined
@@ -118,14 +119,15 @@ def sampled(blocks: Iterator[Block]) -> tuple[list[str], Iterator[Block]]:
         size += len(block.data)
         if count >= SAMPLE_ROWS or size >= _SAMPLE_BYTES:
             break
-    sample = []
-    size = 0
-    for row in islice(rows_of(kept), SAMPLE_ROWS):
-        sample.append(row.text())
-        size += len(row.data) + 1
-        if size >= _SAMPLE_BYTES:
-            break
-    return sample, chain(kept, blocks)
+    return _texts(b"".join(block.data for block in kept)[:_SAMPLE_BYTES]), chain(kept, blocks)
+
+
+def _texts(data: bytes) -> list[str]:
+    """Return the first lines as `Row.text` does, all at once: no escape sequence holds a line feed."""
+    count = min(SAMPLE_ROWS, count_rows(data))
+    rows = [row[:MAX_LINE] for row in data.split(b"\n", count)[:count]]
+    text = without_escapes(b"\n".join(rows)).decode("utf-8", "replace")
+    return [row.rstrip("\r") for row in text.split("\n")]
 
 
 def _hold(blocks: Iterator[Block], limit: int) -> tuple[list[Block], Iterator[Block], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from logtriage.intake.blocks import MAX_LINE, Block, Place, row_starts, without_escapes
+from logtriage.intake.blocks import MAX_LINE, Block, Place, without_escapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,11 +26,12 @@ class Row(NamedTuple):
 
 
 def rows_in(block: Block) -> Iterator[Row]:
-    """Yield the rows of a block."""
-    starts = row_starts(block.data)
-    ends = [*starts[1:], len(block.data)]
-    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        yield Row(block.data[start:end].removesuffix(b"\n"), block.place(index, start))
+    """Yield the rows of a block, each found when it is asked for."""
+    start = 0
+    for index in range(block.rows):
+        end = block.data.find(b"\n", start)
+        yield Row(block.data[start : end if end >= 0 else None], block.place(index, start))
+        start = end + 1
 
 
 def rows_of(blocks: Iterable[Block]) -> Iterator[Row]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from logtriage.intake.launch_command import canonical
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,9 +18,10 @@ def from_server_args(text: str, spec: LaunchSpec) -> dict[str, str] | None:
     literals, strings without quotes. None and a value that the line cuts are left out. None for no arguments.
     """
     opened = _ARGUMENTS.search(text)
+    known_as = {_attribute(flag): _attribute(name) for flag, name in spec.aliases.items() if flag.startswith("--")}
     found: dict[str, str] = {}
     for name, literal in _arguments(text, opened.end()) if opened else ():
-        key = canonical(f"--{name}", spec).lstrip("-").replace("-", "_")
+        key = known_as.get(name, name)
         if literal[0] in ("'", '"'):
             inner = literal[1:-1]
             found[key] = re.sub(r"\\([\\'\"])", r"\1", inner) if "\\" in inner else inner
@@ -32,13 +31,20 @@ def from_server_args(text: str, spec: LaunchSpec) -> dict[str, str] | None:
 
 
 _ARGUMENTS = re.compile(r"(?:server_args\s?[=:]\s?(?:ServerArgs)?|\bServerArgs)[({]")
+# An argument as nearly all are; the others are read in parts.
+_PLAIN = re.compile(r"""[\s,]*(\w+)=('[^'\\]*'|[\w.+-]+)(?=[,)}])""")
 _KEY = re.compile(r"""[\s,]*(?:(\w+)\s*=|["'](\w+)["']\s*:)\s*""")
 _LITERAL = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[({]|[\])}]|,|[^'"\[\](){},]+""", re.DOTALL)
 
 
 def _arguments(text: str, place: int) -> Iterator[tuple[str, str]]:
     """Yield name and literal of each argument; stops at the closing bracket or where the line is cut."""
-    while key := _KEY.match(text, place):
+    while True:
+        while plain := _PLAIN.match(text, place):
+            yield plain[1], plain[2]
+            place = plain.end()
+        if not (key := _KEY.match(text, place)):
+            return
         start = place = key.end()
         depth = 0
         while (token := _LITERAL.match(text, place)) and (depth or token[0] not in (",", ")", "}")):
@@ -47,3 +53,7 @@ def _arguments(text: str, place: int) -> Iterator[tuple[str, str]]:
         if token is None:
             return
         yield key[1] or key[2], text[start:place].strip() or "None"
+
+
+def _attribute(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")

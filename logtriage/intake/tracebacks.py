@@ -12,7 +12,7 @@ TRACEBACK = b"Traceback (most recent call last)"
 
 _MAX_FRAMES = 400
 _MAX_MESSAGE = 60
-_RECORD = re.compile(rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+_RECORD = rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 
 
 class Open(NamedTuple):
@@ -36,7 +36,7 @@ def follow(rows: BlockRows, at: int, state: Open) -> tuple[int, Open]:
             continue
         if mode == "frames" and (row[:1] not in (b" ", b"\t") or not left):
             mode, left = "message", _MAX_MESSAGE
-        if mode == "message" and (not left or _RECORD.match(row) or TRACEBACK in row):
+        if mode == "message" and (not left or re.match(_RECORD, row) or TRACEBACK in row):
             return at, CLOSED
         left -= 1
         at += 1

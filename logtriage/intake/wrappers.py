@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from logtriage.records import Record
 
@@ -59,7 +59,7 @@ class Wrapper:
 
     def is_all(self, text: str, start: int = 0) -> bool:
         """Return whether the line is nothing but the wrapper from `start` on."""
-        return self.holds in text and self._compiled().fullmatch(text, start) is not None
+        return self.may_be_in(text, start) and self._compiled().fullmatch(text, start) is not None
 
     def _compiled(self) -> re.Pattern[str]:
         if self._regex is None:
@@ -147,7 +147,7 @@ class Decoded(Record):
     stream: str
 
 
-class Placed(NamedTuple):
+class Placed(Record):
     """Where the message of a line begins, the wrapper's time as printed, whether the line is no part of the log, and
     the process or container that the wrapper names.
     """
