@@ -18,7 +18,7 @@ from logtriage.classifier import evidence, fingerprint, masking, predict
 from logtriage.classifier.features import Feature, Lexicon, extract
 from logtriage.errors import InputError
 from logtriage.report import json_v1
-from logtriage.workbench import accuracy, templates, training
+from logtriage.workbench import accuracy, training
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -396,26 +396,6 @@ def test_nothing_to_train_with(tmp_path: Path, run: Any) -> None:
     done = run("train", "--corpus", "logs", "--only")
     assert done.returncode == 2
     assert "'no-such-label' is no label" in done.stderr
-
-
-def test_other_words_are_no_leak(rules: RuleSet) -> None:
-    """No failure in other words that the classifier is trained with is (nearly) one of the test half."""
-    loaded = templates.load(ROOT / "corpus/templates")
-    wordings = templates.wordings(ROOT / "corpus/wordings.yaml", loaded.shared)
-    held_out = [family for members in loaded.families.values() for family in members if family.split == "test"]
-    tested = {frozenset(_words(cause)): family.id for family in held_out for cause in family.cause}
-    causes = [cause for families in wordings.values() for family in families for cause in family.cause]
-    trained = [(frozenset(_words(cause)), cause) for cause in causes]
-    assert len(trained) > 700
-    near = [
-        (cause, tested[other]) for words, cause in trained for other in tested
-        if len(words) > 3 and len(words & other) > 0.8 * len(words | other)
-    ]  # fmt: skip
-    assert near == []
-
-
-def _words(cause: str) -> list[str]:
-    return [word for word in masking.shape(cause).lower().split() if any(letter.isalpha() for letter in word)]
 
 
 def test_figures_of_accuracy() -> None:

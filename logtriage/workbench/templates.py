@@ -23,8 +23,7 @@ ENDS = ("child", "parent", "serving", "none")
 KEEPS = ("stage", "frames")
 """What an excerpt of the log must not cut off, because the label rests on it."""
 
-
-_GPU_MEMORY = "gpu-memory"  # a list of wordings that several labels share
+_LISTS = "shared.yaml"  # of a folder of wordings: lists that several labels share
 
 
 class Family(NamedTuple):
@@ -75,7 +74,7 @@ def load(folder: Path) -> Templates:
         shared.update(_read(path))
     families: dict[str, list[Family]] = {}
     for path in sorted(folder.glob("*.yaml")):
-        families[path.stem] = _families(path, shared)
+        families[path.stem] = [_family(path, item, shared) for item in _items(path)]
     if not families or not shared:
         raise InputError(f"{folder}: holds no templates; it needs <label>.yaml and shared/*.yaml")
     ids = [family.id for members in families.values() for family in members]
@@ -85,19 +84,24 @@ def load(folder: Path) -> Templates:
     return Templates(families, shared)
 
 
-def wordings(path: Path, shared: dict[str, Any]) -> dict[str, list[Family]]:
-    """Read a file of failures in other words, which are only trained with: by label, families with `say` for `cause`.
+def wordings(folder: Path, shared: dict[str, Any]) -> dict[str, list[Family]]:
+    """Read a folder of failures in other words, which are only trained with: by label, families with `say` for `cause`.
 
-    Raises InputError as `load` does.
+    `say` is a list of wordings or the name of a list of the folder's ``shared.yaml``. Raises InputError as `load` does.
     """
+    lists = _read(folder / _LISTS)
     found: dict[str, list[Family]] = {}
-    for label, items in _read(path).items():
-        if label == _GPU_MEMORY:
+    for path in sorted(folder.glob("*.yaml")):
+        if path.name == _LISTS:
             continue
-        for number, item in enumerate(items, start=1):
-            says = {"id": f"wording-{label}-{number}", "split": "train", "mechanism": "in other words"}
-            causes = {"cause": item.get("say"), **{key: value for key, value in item.items() if key != "say"}}
-            found.setdefault(label, []).append(_family(path.with_name(f"{label}.yaml"), {**says, **causes}, shared))
+        found[path.stem] = []
+        for number, item in enumerate(_items(path), start=1):
+            says = item.pop("say", None)
+            if isinstance(says, str):
+                _choice(f"{path}: family {number}", "say", [says], list(lists))
+                says = lists[says]
+            named = {"id": f"wording-{path.stem}-{number}", "split": "train", "mechanism": "in other words"}
+            found[path.stem].append(_family(path, {**named, "cause": says, **item}, shared))
     return found
 
 
@@ -111,12 +115,12 @@ def _read(path: Path) -> dict[str, Any]:
     return data
 
 
-def _families(path: Path, shared: dict[str, Any]) -> list[Family]:
+def _items(path: Path) -> list[dict[str, Any]]:
     data = _read(path)
     defaults = data.get("defaults") or {}
     if data.get("label") != path.stem or set(data) - {"label", "defaults", "families"}:
         raise InputError(f"{path}: needs `label: {path.stem}` and `families:`, and may have `defaults:`")
-    return [_family(path, {**defaults, **item}, shared) for item in data.get("families") or []]
+    return [{**defaults, **item} for item in data.get("families") or []]
 
 
 def _family(path: Path, item: dict[str, Any], shared: dict[str, Any]) -> Family:

@@ -154,10 +154,10 @@ def _made(corpus: Path) -> Iterator[Labelled]:
 
     for variant in variants(folder, "train", VARIANTS, SEED):
         yield Labelled("templates", variant.family, variant.label, variant.text)
-    if not (path := corpus / "wordings.yaml").is_file():
+    if not (words := corpus / "wordings").is_dir():
         return
     shared = templates.load(folder).shared
-    for label, families in templates.wordings(path, shared).items():
+    for label, families in templates.wordings(words, shared).items():
         for family in families:
             for number, cause in enumerate(family.cause):
                 variant = of_family(family._replace(cause=[cause]), shared, number, SEED)
