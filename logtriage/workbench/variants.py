@@ -124,6 +124,12 @@ def wordings(folder: Path, split: str) -> Iterator[tuple[str, str]]:
     for members in loaded.families.values():
         for family in members:
             if family.split == split:
-                scene = Scene(family, loaded.shared, random.Random(family.id))  # noqa: S311 - logs, not secrets
-                for text in (*printing.root_lines(family.cause), *printing.root_lines(family.before, marked=True)):
-                    yield family.id, scene.fill(text)
+                for text in told_by(family, loaded.shared):
+                    yield family.id, text
+
+
+def told_by(family: Family, shared: dict[str, Any]) -> Iterator[str]:
+    """Yield every line by which a family can be known: one per alternative."""
+    scene = Scene(family, shared, random.Random(family.id))  # noqa: S311 - logs, not secrets
+    for text in (*printing.root_lines(family.cause), *printing.root_lines(family.before, marked=True)):
+        yield scene.fill(text)
