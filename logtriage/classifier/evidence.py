@@ -100,12 +100,17 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
         at = incident.troubles[incident.trouble_events.index(number)]
         items += _of_event(events[number], at, lines, FIRST if number == first else LATER)
     failed = bool(incident.troubles or incident.endings)
-    is_ready = bool({match.rule["id"] for match in incident.outcomes} & {"server-ready", "requests-served"})
+    told = {match.rule["id"]: match.line for match in reversed(incident.outcomes)}  # the first of each
+    is_ready = bool(told.keys() & {"server-ready", "requests-served"})
     how = "failed" if failed else "ready" if is_ready else "silent"
+    ready, stop = told.get("server-ready", 0), told.get("ordered-stop", len(lines))
+    ready = ready if events[lines[ready].event].stage else 0  # nothing of its start is shown
 
-    def is_worth_it(line: Line) -> bool:
-        said_by_others = how == "ready" and line.start == line.body and line.role == "text"
-        return said_by_others or is_alarm(_message(line), how=how)
+    def is_worth_it(at: int) -> bool:
+        line = lines[at]
+        # Of a server that lives also what it did not print itself: somebody shows its answers.
+        is_by_others = how == "ready" and at >= ready and line.start == line.body and line.role == "text"
+        return at < stop and (is_by_others or is_alarm(_message(line), how=how))
 
     alarms = list(_alarms(incident, seen, taken, is_worth_it))
     if first is None and alarms:
@@ -149,11 +154,8 @@ def _of_event(event: Event, at: int, lines: Sequence[Line], weight: float) -> It
             yield Item(index, "text", weight, _message(lines[index]))
 
 
-def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callable[[Line], bool]) -> Iterator[int]:
-    """Of the last lines of the launch those that are worth it, and what rules of teardown name.
-
-    Of a server that lives these are also lines that it did not print: somebody shows its answers.
-    """
+def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callable[[int], bool]) -> Iterator[int]:
+    """Of the last lines of the launch those that are worth it, and what rules of teardown name."""
     lines, events = seen.lines, seen.events
     if not seen.own_events:
         return
@@ -170,7 +172,7 @@ def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callab
         at = event.first
         if at in seen.routine or (is_old and at not in ended):
             continue
-        if at in ended or is_worth_it(lines[at]):
+        if at in ended or is_worth_it(at):
             found += 1
             yield at
 
