@@ -22,7 +22,7 @@ _IN_CHECKOUT = os.path.join(os.path.dirname(_PACKAGE), "rules")
 _PARTS: Mapping[type, tuple[str, ...]] = {
     str: ("digest",),
     dict: ("facts", "labels", "log", "wrappers", "flags"),
-    list: ("gates", "failures", "by_gate", "frames", "kept", "anchors", "owners", "decisive", "secrets"),
+    list: ("gates", "failures", "by_gate", "frames", "kept", "anchors", "secrets"),
 }
 _SERVER_PARTS: Mapping[type, tuple[str, ...]] = {
     dict: ("aliases", "flags", "preflight", "runner"),
@@ -59,7 +59,7 @@ def corpus_folder() -> str | None:
 def shipped_rules() -> dict[str, Any] | None:
     """Return the compiled rules that a wheel ships; None in a checkout, where rule files may change at any time.
 
-    The rules themselves and their expressions are lines of JSON, since of hundreds a log needs a few.
+    The rules themselves and their signatures are lines of JSON, since of hundreds a log needs a few.
     The knowledge about servers is no part of them: `server_file` names the file that `server_knowledge` reads.
     """
     return _load_rules(os.path.join(_IN_WHEEL, "compiled.json"))
@@ -87,10 +87,10 @@ def cache_rules(compiled: dict[str, Any]) -> None:
 
 def write_rules(compiled: dict[str, Any], target: str) -> None:
     """Write compiled rules to `target`, the rules and what advice knows to files beside it. Raises OSError."""
-    head = {name: part for name, part in compiled.items() if name not in ("server", "rules", "expressions")}
+    head = {name: part for name, part in compiled.items() if name not in ("server", "rules", "signatures")}
     parts = {
         _server_part(target): [compiled["server"]],
-        _rules_part(target): [*compiled["rules"], *compiled["expressions"]],
+        _rules_part(target): [*compiled["rules"], *compiled["signatures"]],
         target: [head],  # the last, so that it never stands without the others
     }
     for path, items in parts.items():
@@ -124,7 +124,7 @@ def _load_rules(path: str) -> dict[str, Any] | None:
     count = len(lines) - len(head["anchors"])
     if rest or count != head.get("count"):
         return None
-    return {**head, "rules": lines[:count], "expressions": lines[count:], "server_file": _server_part(path)}
+    return {**head, "rules": lines[:count], "signatures": lines[count:], "server_file": _server_part(path)}
 
 
 def _has(data: dict[str, Any], parts: Mapping[type, Iterable[str]]) -> bool:

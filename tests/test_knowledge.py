@@ -90,8 +90,11 @@ def test_rules_are_read_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert read is not None
     rules = RuleSet(read)
     assert list(rules.rules) == json.loads(json.dumps(compiled["rules"]))
-    for number, (anchor, expression) in enumerate(zip(compiled["anchors"], compiled["expressions"], strict=True)):
+    for number, (anchor, (expression, owners)) in enumerate(
+        zip(compiled["anchors"], compiled["signatures"], strict=True)
+    ):
         assert rules.expression(number) == (expression or anchor)
+        assert list(rules.rules_of([number])) == [rules.rules[owner] for owner in owners]
     lines = tmp_path / "compiled-rules.jsonl"
     for cut in (lines.read_bytes()[:-1], lines.read_bytes().partition(b"\n")[2]):
         lines.write_bytes(cut)

@@ -62,7 +62,7 @@ def run(lines: Sequence[Line], events: Sequence[Event], hits: Mapping[int, list[
         for at, hit in found:
             # A warning of the imports stands above the arguments of the launch that it belongs to.
             is_told = lines[at].role != "text" or event.time is not None
-            progressed = progressed or (is_told and hit.signature in rules.decisive)
+            progressed = progressed or (is_told and rules.is_decisive(hit.signature))
             if stage := stage_of.get(hit.signature):
                 mark = Mark(at, launch, event.rank, event.time, stage)
                 marks.append(mark)

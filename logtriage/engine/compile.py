@@ -64,9 +64,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "frames": [number for number, route in enumerate(routes) if route == "frame"],
         "kept": [number for number, route in enumerate(routes) if route == "kept"],
         "anchors": [anchor for anchor, _, _ in table.entries],
-        "expressions": [regex for _, regex, _ in table.entries],
-        "owners": _owners(rules, len(table.entries)),
-        "decisive": sorted({number for rule in rules if rule["strength"] == "decisive" for number in rule["any"]}),
+        "signatures": _signatures(rules, table.entries),
         "count": len(rules),
         "rules": rules,
         "log": {
@@ -166,13 +164,15 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFil
     }
 
 
-def _owners(rules: Sequence[dict[str, Any]], signatures: int) -> list[list[int]]:
-    """For each signature the numbers of the rules that it may set off."""
-    owners: list[list[int]] = [[] for _ in range(signatures)]
+def _signatures(
+    rules: Sequence[dict[str, Any]], entries: Sequence[tuple[str, str | None, str]]
+) -> list[tuple[str | None, list[int]]]:
+    """For each signature its regular expression and the numbers of the rules that it may set off."""
+    owners: list[list[int]] = [[] for _ in entries]
     for number, rule in enumerate(rules):
         for signature in sorted(set(rule["any"])):
             owners[signature].append(number)
-    return owners
+    return [(regex, own) for (_, regex, _), own in zip(entries, owners, strict=True)]
 
 
 def _head(file: LabelFile) -> dict[str, Any]:

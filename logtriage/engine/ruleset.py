@@ -61,8 +61,6 @@ class RuleSet:
         self.digest: str = compiled["digest"]
         self.labels: dict[str, dict[str, Any]] = compiled["labels"]
         self.rules = Stored(compiled["rules"])
-        self.decisive = frozenset(compiled["decisive"])
-        self._owners: list[list[int]] = compiled["owners"]
         self.log: dict[str, Any] = compiled["log"]
         self.flags: dict[str, Any] = compiled["flags"]
         self.secrets: list[dict[str, Any]] = compiled["secrets"]
@@ -74,7 +72,7 @@ class RuleSet:
         self.failures: list[str] = compiled["failures"]
         self._facts: dict[str, str] = compiled["facts"]
         self._anchors: list[str] = compiled["anchors"]
-        self._patterns = Stored(compiled["expressions"])
+        self._signatures = Stored(compiled["signatures"])
         self._by_gate: list[list[int]] = compiled["by_gate"]
         self._frames: list[int] = compiled["frames"]
         self._kept: list[int] = compiled["kept"]
@@ -104,8 +102,12 @@ class RuleSet:
 
     def rules_of(self, signatures: Iterable[int]) -> Iterator[dict[str, Any]]:
         """Yield the rules that one of the signatures may set off, in the order of the rule files."""
-        for number in sorted({number for signature in signatures for number in self._owners[signature]}):
+        for number in sorted({number for signature in signatures for number in self._signatures[signature][1]}):
             yield self.rules[number]
+
+    def is_decisive(self, signature: int) -> bool:
+        """Return whether a signature may set off a rule that decides."""
+        return any(rule["strength"] == "decisive" for rule in self.rules_of([signature]))
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield the signatures that hit a message (the line without its prefix)."""
@@ -126,12 +128,12 @@ class RuleSet:
     def almost(self, text: str) -> Iterator[int]:
         """Yield the signatures whose anchor stands in a message that their regular expression does not match."""
         for number, anchor in enumerate(self._anchors):
-            if anchor in text and self._patterns[number] is not None and self._search(number, text) is None:
+            if anchor in text and self._signatures[number][0] is not None and self._search(number, text) is None:
                 yield number
 
     def expression(self, signature: int) -> str:
         """Return the regular expression of a signature, or its fixed phrase if it has none."""
-        return str(self._patterns[signature] or self._anchors[signature])
+        return str(self._signatures[signature][0] or self._anchors[signature])
 
     def typed(self, groups: dict[str, str]) -> dict[str, Any]:
         """Return captured groups with the types of ``rules/facts.yaml``; what does not convert is left out."""
@@ -185,7 +187,7 @@ class RuleSet:
             at = text.find(anchor)
             if at < 0:
                 continue
-            if self._patterns[number] is None:
+            if self._signatures[number][0] is None:
                 yield Hit(number, at, at + len(anchor), {})
                 continue
             match = self._search(number, text)
@@ -196,7 +198,7 @@ class RuleSet:
     def _search(self, number: int, text: str) -> Any:
         expression = self._expressions.get(number)
         if expression is None:
-            expression = self._expressions[number] = self._compile(self._patterns[number])
+            expression = self._expressions[number] = self._compile(self._signatures[number][0])
         if self._linted:
             return expression.search(text)
         try:

@@ -154,9 +154,9 @@ class Workshop:
     def _numbers(self, placed: _Placed, index: int) -> set[int]:
         signature = placed.rule.any[index]
         wanted = (signature.anchor, signature.regex, signature.on == "frame")
-        anchors, expressions, frames = (self.compiled[name] for name in ("anchors", "expressions", "frames"))
+        anchors, signatures, frames = (self.compiled[name] for name in ("anchors", "signatures", "frames"))
         numbers = self._plain[placed.rule.id]["any"]
-        return {n for n in numbers if (anchors[n], expressions[n], n in frames) == wanted}
+        return {n for n in numbers if (anchors[n], signatures[n][0], n in frames) == wanted}
 
 
 def check(folders: Sequence[Path], *, examples: bool, within: Path | None = None) -> Checked:
