@@ -34,6 +34,9 @@ SEED = 1
 _APART = ("reworded", "foreign")
 """Folders that only test the classifier."""
 
+_MADE = ("templates", "wordings")
+"""Sources whose own texts are held against the tests' wordings by a test; what surrounds them is the same on both sides."""
+
 _WHOLE = ("logs", "templates", "wordings")
 """Sources of logs of launches; the others are single messages and excerpts."""
 
@@ -131,7 +134,7 @@ def _untested(logs: Iterable[Labelled], corpora: Sequence[Path]) -> list[Labelle
         [text for folder in folders for _, text in wordings(folder, split)] for split in ("test", "train")
     )
     held = Wordings(tested, trained)
-    return [log for log in logs if log.source == "templates" or not held.are_in(log.text.decode("utf-8", "replace"))]
+    return [log for log in logs if log.source in _MADE or not held.are_in(log.text.decode("utf-8", "replace"))]
 
 
 def _cases(corpus: Path) -> Iterator[Labelled]:
