@@ -22,6 +22,8 @@ _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
 _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
+_DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
+"""How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""
 _FAILURE = 0.9
 """How sure it must be that something failed for a silent log to be no launch that is still going on."""
 
@@ -80,6 +82,21 @@ def _is_plain(guess: Guess, incident: Incident) -> bool:
     """
     known = {match.line for match in incident.supporting}
     return (guess.is_odd or guess.confidence >= _SURE_OF_READY) and not known.intersection(guess.lines[:1])
+
+
+def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool) -> bool:
+    """Whether the classifier tends to a failure in a log in which nothing failed.
+
+    Of a server that is ready it must be a certain one: that some are not ruled out says nothing.
+    """
+    if not is_ready:
+        return guess.failure >= _DOUBTS
+    likely = [(guess.label, guess.confidence), *((other.label, other.confidence) for other in guess.candidates)]
+    return any(
+        share >= (_DOUBTS_ANSWERS if labels[label].get("shows_while_ready") else _DOUBTS_READY)
+        for label, share in likely
+        if label in labels and labels[label]["family"] != "outcome"
+    )
 
 
 def suspects(guess: Guess) -> bool:

@@ -22,7 +22,7 @@ CERTAIN = 0.97
 """Confidence in a decisive match that nothing speaks against."""
 
 _UNEXPLAINED_COSTS = 0.15
-_ENDING = 0.69  # right nine times in ten, but never as sure as what is explained
+_ENDING = 0.69  # right nine times in ten, but never as sure as what is explained; a rule may know better
 _WRONG_REQUEST = 0.85
 _READY = 0.95
 _SERVED_ONLY = 0.85
@@ -34,8 +34,10 @@ _SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
 
 _SURELY_UNKNOWN = 0.9
-_DOUBTS, _DOUBTED = 0.3, 0.6
-"""How sure the classifier must be of a failure to cast doubt on a log without one, and what confidence is left then."""
+_DOUBTED = 0.6
+"""What confidence is left where the classifier doubts that a log without a failure has none."""
+
+_LIVES = frozenset({"server-ready", "requests-served"})
 
 _RESEMBLES = "no rule knows these lines, but they look like a failure"
 _NEITHER = "neither a ready line nor a failure is in the log"
@@ -103,6 +105,7 @@ def _from_log(
             request.label, _WRONG_REQUEST, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
             request.rule["summary"], candidates,
         )  # fmt: skip
+    ids = {match.rule["id"] for match in incident.outcomes}
     guess = ask() if recognised and (ending is None or incident.troubles) else None
     is_hinted = any(match.rule.get("shows_while_ready") for match in incident.supporting)
     doubt, unsure = _DOUBTED if is_hinted else 1.0, _SUPPORTED if candidates else _NOTHING
@@ -110,23 +113,22 @@ def _from_log(
         if guessed := guessing.verdict(guess, incident, labels, stage, candidates):
             return guessed
         candidates = guessing.considered(guess, labels, candidates)
-        doubt = _DOUBTED if guess.failure >= _DOUBTS else doubt
+        doubt = _DOUBTED if guessing.doubts(guess, labels, is_ready=bool(ids & _LIVES)) else doubt
         silent = not (incident.endings or incident.troubles or incident.outcomes)
         if silent and guessing.suspects(guess):
             return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
                            because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
     if ending is not None:
         return Verdict(
-            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
+            ending.label, ending.rule.get("confidence", _ENDING), "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
             ending.rule["summary"], candidates,
         )  # fmt: skip
-    ids = {match.rule["id"] for match in incident.outcomes}
     if incident.endings or incident.troubles:
         because = "the launch failed and no rule knows why" if incident.endings else "an error that no rule knows"
         sure = max(unsure, guess.unknown if guess is not None else 0.0)
         return Verdict("unknown", min(sure, _SURELY_UNKNOWN), "none", "failed", labels["unknown"]["retry"],
                        stage=stage, because=because, candidates=candidates)  # fmt: skip
-    if ids & {"server-ready", "requests-served"}:
+    if ids & _LIVES:
         sure = _READY if "server-ready" in ids else _SERVED_ONLY
         because = "the server was ready, and nothing failed"
         if "requests-failed" in ids:
