@@ -13,6 +13,7 @@ from logtriage import pipeline
 from logtriage.errors import InputError
 from logtriage.report import json_v1
 from tests import nodes
+from tests.conftest import ROOT
 from tests.nodes import Launch, Log
 
 if TYPE_CHECKING:
@@ -361,3 +362,21 @@ def test_a_change_concerns_every_node(rules: RuleSet, tmp_path: Path) -> None:
     report = judge(rules, tmp_path, nodes.incident())
     assert report["advice"]["changes"]
     assert note(report, "each node has a command of its own")
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "node", "echo"),
+    [
+        ("node1-killed", "killed-unexplained", 1, "killed-after-ready"),
+        ("dup-gpu", "distributed-init", 0, "nccl-duplicate-gpu"),
+    ],
+)
+def test_recorded_pairs(rules: RuleSet, name: str, label: str, node: int, echo: str) -> None:
+    """Two nodes of a real launch: the node that was killed is the cause, what the other says of it an echo."""
+    logs = [str(ROOT / f"corpus/recorded/h200x2-nodes2-{name}-n{number}/run.log") for number in (0, 1)]
+    report = json_v1.to_dict(pipeline.analyze(*logs, rules=rules))
+    assert (report["verdict"]["label"], report["root_cause"]["node"]) == (label, node)
+    echoes = [item["rule"] for item in report["explained"] if f"{name}-n{1 - node}" in item["file"]]
+    assert echo in echoes
+    assert report["unexplained"] == []
+    assert silent(report) == []
