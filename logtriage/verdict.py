@@ -119,8 +119,9 @@ def _from_log(
             return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
                            because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
     if ending is not None:
+        sure = ending.rule.get("confidence", _ENDING)
         return Verdict(
-            ending.label, ending.rule.get("confidence", _ENDING), "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
+            ending.label, sure, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
             ending.rule["summary"], candidates,
         )  # fmt: skip
     if incident.endings or incident.troubles:

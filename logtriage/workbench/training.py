@@ -35,7 +35,7 @@ _APART = ("reworded", "foreign")
 """Folders that only test the classifier."""
 
 _MADE = ("templates", "wordings")
-"""Sources whose own texts are held against the tests' wordings by a test; what surrounds them is the same on both sides."""
+"""Sources whose own texts a test holds against the tests' wordings; what surrounds them is the same on both sides."""
 
 _WHOLE = ("logs", "templates", "wordings")
 """Sources of logs of launches; the others are single messages and excerpts."""
