@@ -1,6 +1,7 @@
 """Response bodies in, one finding out: is an answer of the server garbage, and how?
 
-Never raises on odd input. In doubt an answer is sane: a salad of real words cannot be told from text alone.
+Never raises on odd input. In doubt an answer is sane: a salad of real words of one alphabet cannot be told from text
+alone.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ LOOP_CHARACTERS = 64  # a unit repeated 8 times or more up to the end; no source
 ODD_CHARACTERS, ODD_AT_LEAST = 0.05, 3  # share; one or two at the end are only a cut character
 TOKEN_RUN = 16  # one id in a row; recorded servers print 64 of 64
 FLAT_SPREAD = 1e-3  # recorded: equal logits 0, dummy weights 5e-6
+GLUED, FEW_SCRIPTS = 2, 3  # letters of alphabets that no word joins, in a text of so many alphabets; none in sane texts
 VOCABULARY = (256, 4_000_000)  # a flat logprob is -ln(size); 512 to 262144 are known
 
 _RULERS = frozenset("-=_*#~.+|^ \t\r\n\u3000\u2500\u2501\u2550\u00b7")  # drawn on purpose: separators, leaders, blanks
@@ -36,6 +38,12 @@ _STRUCTURED = re.compile(
     r"""|.*(?:[;{}(\[,:|]|\s=\s.*)\s*\Z"""
     r"""|[\W\d_]+\Z|[\w.:/-]*\d[\w.:/-]*\s*\Z"""  # rows of a matrix; paths, addresses and other ids
 )
+_SCRIPTS = {
+    "latin": "A-Za-z\u00c0-\u024f", "cyrillic": "\u0400-\u052f", "hebrew": "\u0590-\u05ff", "arabic": "\u0600-\u06ff",
+    "indic": "\u0900-\u0dff", "thai": "\u0e00-\u0e7f", "kana": "\u3040-\u30ff", "han": "\u4e00-\u9fff", "hangul": "\uac00-\ud7af",
+}  # fmt: skip
+_RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
+_SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters, without a space
 _CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
 _CUT_BODY = re.compile(r'[{\[].*"(?:choices|meta_info|output_ids)"', re.DOTALL)
 
@@ -55,7 +63,7 @@ class Answer(NamedTuple):
 class Finding(NamedTuple):
     """What is wrong with an answer, a sentence with the numbers, and how certain that is (0 to 1)."""
 
-    kind: str  # one-token-repeated character-run loop late-loop low-diversity not-text nan-logprobs flat-logprobs empty
+    kind: str  # one-token-repeated character-run loop late-loop low-diversity mixed-alphabets not-text empty …-logprobs
     because: str
     certainty: float
 
@@ -176,6 +184,7 @@ def _findings(answer: Answer) -> Iterable[Finding]:
         yield Finding("not-text", f"{odd} of {len(text)} characters are control or replacement characters", 0.9)
     text = _BASE64.sub(" ", text).strip()
     yield from _of_runs(text)
+    yield from _of_scripts(text)
     if text and not _is_structured(text):
         yield from _of_loops(_DRAWN.sub(r"\1", text))
 
@@ -212,6 +221,22 @@ def _of_runs(text: str) -> Iterable[Finding]:
         is_drawn = not is_whole and (char in _RULERS or char.isdigit())
         if is_short_one or length >= CHARACTER_RUN * (10 if is_drawn else 1):
             yield Finding("character-run", f"{char!r} stands {length} times in a row", 0.96)
+
+
+def _of_scripts(text: str) -> Iterable[Finding]:
+    """Words in which alphabets are joined that no language joins (Arabic joins its article to Latin words)."""
+    if text.isascii():
+        return
+    runs = [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
+    joined = [(a, b) for (a, one), (b, two) in pairwise(runs) if one.end() == two.start()]
+    glued = [pair for pair in joined if not _SPACELESS.intersection(pair) and set(pair) != {"latin", "arabic"}]
+    glued += [
+        pair for pair in joined if _SPACELESS.intersection(pair) and not _SPACELESS.union({"latin"}).issuperset(pair)
+    ]
+    scripts = {name for name, _ in runs}
+    if len(glued) >= GLUED and len(scripts) >= FEW_SCRIPTS:
+        because = f"{len(scripts)} alphabets, joined {len(glued)} times within a word ({' and '.join(glued[0])}, say)"
+        yield Finding("mixed-alphabets", because, 0.85)
 
 
 def _of_loops(text: str) -> Iterable[Finding]:

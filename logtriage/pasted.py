@@ -54,4 +54,6 @@ def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
 
 
 def _judged(found: str) -> Finding | None:
+    if found[:1] == found[-1:] == "'":  # as Python shows a string
+        found = found[1:-1]
     return answers.judge(answers.read_response(found.encode("utf-8", "replace")))

@@ -40,6 +40,34 @@ def test_loops_in_any_script(name: str) -> None:
         assert finding.kind in ("loop", "late-loop", "low-diversity")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The weather 天气 ಹವಾಮಾನ reportстан is zeмля 의 forecast.приветsunny",
+        "Sure, this is кодcode для вас, ответыanswer 하늘 und so weiter",
+    ],
+)
+def test_a_salad_of_alphabets(text: str) -> None:
+    """Letters of alphabets that no word joins stand side by side, again and again."""
+    finding = judge([Answer(text)])
+    assert finding is not None
+    assert finding.kind == "mixed-alphabets"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Peace is мир in Russian, 平和 in Japanese, 평화 in Korean, سلام in Arabic and शांति in Hindi.",
+        "在Python中使用API返回JSON，日本語のテキストとemojiも、한국어도GPU를 씁니다.",
+        "الـAPI والـGPU يعملان معا، и это тоже важно, bien sûr.",
+        "Cyrillic ы, Greek Δx and Hebrew שלום stand in one line: ы/ש.",
+    ],
+)
+def test_many_alphabets_in_one_answer_may_be_right(text: str) -> None:
+    """Translations, technical words in Chinese or Arabic, and lists of letters."""
+    assert judge([Answer(text)]) is None
+
+
 def test_many_replacement_characters_at_the_end_are_no_cut_character() -> None:
     """A cut leaves three at most."""
     assert judge([Answer("The capital " + "\ufffd" * 3)]) is None
