@@ -39,8 +39,9 @@ _STRUCTURED = re.compile(
     r"""|[\W\d_]+\Z|[\w.:/-]*\d[\w.:/-]*\s*\Z"""  # rows of a matrix; paths, addresses and other ids
 )
 _SCRIPTS = {
-    "latin": "A-Za-z\u00c0-\u024f", "cyrillic": "\u0400-\u052f", "hebrew": "\u0590-\u05ff", "arabic": "\u0600-\u06ff",
-    "indic": "\u0900-\u0dff", "thai": "\u0e00-\u0e7f", "kana": "\u3040-\u30ff", "han": "\u4e00-\u9fff", "hangul": "\uac00-\ud7af",
+    "latin": "A-Za-z\u00c0-\u024f", "cyrillic": "\u0400-\u052f", "hebrew": "\u0590-\u05ff",
+    "arabic": "\u0600-\u06ff", "indic": "\u0900-\u0dff", "thai": "\u0e00-\u0e7f",
+    "kana": "\u3040-\u30ff", "han": "\u4e00-\u9fff", "hangul": "\uac00-\ud7af",
 }  # fmt: skip
 _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
 _SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters, without a space
@@ -229,10 +230,8 @@ def _of_scripts(text: str) -> Iterable[Finding]:
         return
     runs = [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
     joined = [(a, b) for (a, one), (b, two) in pairwise(runs) if one.end() == two.start()]
-    glued = [pair for pair in joined if not _SPACELESS.intersection(pair) and set(pair) != {"latin", "arabic"}]
-    glued += [
-        pair for pair in joined if _SPACELESS.intersection(pair) and not _SPACELESS.union({"latin"}).issuperset(pair)
-    ]
+    usual = (_SPACELESS | {"latin"}, {"latin", "arabic"})
+    glued = [pair for pair in joined if not any(together.issuperset(pair) for together in usual)]
     scripts = {name for name, _ in runs}
     if len(glued) >= GLUED and len(scripts) >= FEW_SCRIPTS:
         because = f"{len(scripts)} alphabets, joined {len(glued)} times within a word ({' and '.join(glued[0])}, say)"
