@@ -46,10 +46,12 @@ def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
 
 
 def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
-    for place in range(at + 1, min(at + 3, len(lines))):
+    """The next line with a text, below a blank line and the fence of a block."""
+    for place in range(at + 1, min(at + 5, len(lines))):
         line = lines[place]
-        if line.text.strip() and line.file == lines[at].file and line.time is None:
-            return place, line.text[line.start :].strip()
+        said = line.text[line.start :].strip()
+        if said and line.role != "fence" and not said.startswith("```"):
+            return (place, said) if line.file == lines[at].file and line.time is None else (at, "")
     return at, ""
 
 

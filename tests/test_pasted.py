@@ -21,12 +21,13 @@ HEALTHY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
         [">>> print(r.choices[0].message.content)", LOOP],
         [f'output: "{LOOP}"'],
         ["输出:", "", LOOP],
+        ["Answer:", "", "```", LOOP, "```"],
         [">>> r.choices[0].message.content", f"'{LOOP}'"],
         [">>> r.choices[0].message.reasoning_content[-420:]", f"'{LOOP}'"],
         ["Output with tp=4:", f'"{LOOP}"'],
         ["$ curl -s http://127.0.0.1:30000/generate -d @q.json | jq -r .text", LOOP],
     ],
-    ids=["printed", "quoted", "below-a-word", "repl", "repl-slice", "variant", "curl"],
+    ids=["printed", "quoted", "below-a-word", "in-a-block", "repl", "repl-slice", "variant", "curl"],
 )
 def test_garbage_that_was_pasted_as_text(pasted: list[str], rules: RuleSet) -> None:
     """An answer below the log of a healthy server counts, whatever way it was shown; the line is the root."""
