@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logtriage.reading import Log
     from logtriage.records import Attempt, Verdict
 
+_UNJUDGED = ("a log does not show whether the answers make sense: `--response FILE` or `logtriage smoke URL` does",)
 _FOR_ALL = ("each node has a command of its own: change it on all of them",)
 
 __all__ = [
@@ -86,6 +87,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
             *reading.notes,
             *notes,
             *answered,
+            *(_UNJUDGED if judged.verdict.outcome == "healthy" and not (options.responses or options.finding) else ()),
             *_draft_note(reading, judged),
             *(_FOR_ALL if judged.nodes and advice.changes else ()),
         ),

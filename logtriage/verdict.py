@@ -22,7 +22,7 @@ CERTAIN = 0.97
 """Confidence in a decisive match that nothing speaks against."""
 
 _UNEXPLAINED_COSTS = 0.15
-_ENDING = 0.69  # right nine times in ten, but never as sure as what is explained; a rule may know better
+_ENDING = 0.69  # right nine times in ten, but never as sure as what is explained: what was cut off may explain it
 _WRONG_REQUEST = 0.85
 _READY = 0.95
 _SERVED_ONLY = 0.85
@@ -119,9 +119,8 @@ def _from_log(
             return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
                            because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
     if ending is not None:
-        sure = ending.rule.get("confidence", _ENDING)
         return Verdict(
-            ending.label, sure, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
+            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
             ending.rule["summary"], candidates,
         )  # fmt: skip
     if incident.endings or incident.troubles:

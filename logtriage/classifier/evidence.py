@@ -110,6 +110,7 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
         line = lines[at]
         # Of a server that lives also what it did not print itself: somebody shows its answers.
         is_by_others = how == "ready" and at >= ready and line.start == line.body and line.role == "text"
+        is_by_others = is_by_others and not line.text[line.body :][:1].isspace()  # the code below a Python warning
         return at < stop and (is_by_others or is_alarm(_message(line), how=how))
 
     alarms = list(_alarms(incident, seen, taken, is_worth_it))
