@@ -56,6 +56,10 @@ def verdict(
         return None  # nothing in it has the form of a failure
     if not incident.troubles and any(match.rule.get("distributed") for match in incident.endings):
         return None  # of a rank that lost its partner the other one's log tells why
+    ended = {match.event for match in incident.endings}
+    event_of = dict(zip(incident.troubles, incident.trouble_events, strict=True))
+    if not guess.is_alone and guess.lines and event_of.get(guess.lines[0]) in ended:
+        return None  # rules know what it rests on: that a process ended, and not why
     supported = {candidate.label for candidate in candidates}
     if len(supported) > 1:
         return None  # rules know the line, and that it means one or the other
