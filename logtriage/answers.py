@@ -44,7 +44,7 @@ _SCRIPTS = {
     "kana": "\u3040-\u30ff", "han": "\u4e00-\u9fff", "hangul": "\uac00-\ud7af",
 }  # fmt: skip
 _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
-_SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters, without a space
+_SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters
 _CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
 _CUT_BODY = re.compile(r'[{\[].*"(?:choices|meta_info|output_ids)"', re.DOTALL)
 
@@ -230,8 +230,7 @@ def _of_scripts(text: str) -> Iterable[Finding]:
         return
     runs = [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
     joined = [(a, b) for (a, one), (b, two) in pairwise(runs) if one.end() == two.start()]
-    usual = (_SPACELESS | {"latin"}, {"latin", "arabic"})
-    glued = [pair for pair in joined if not any(together.issuperset(pair) for together in usual)]
+    glued = [pair for pair in joined if not _SPACELESS.intersection(pair) and set(pair) != {"latin", "arabic"}]
     scripts = {name for name, _ in runs}
     if len(glued) >= GLUED and len(scripts) >= FEW_SCRIPTS:
         because = f"{len(scripts)} alphabets, joined {len(glued)} times within a word ({' and '.join(glued[0])}, say)"

@@ -156,6 +156,7 @@ def judge_launches(
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
         troubles=rules.troubles,
         is_own=rules.is_own,
+        is_client=rules.is_client,
         clocks=None if skews is None else _clocks(reading, own, skews),
     )
     found = incident.build(evidence)

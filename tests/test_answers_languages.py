@@ -60,6 +60,8 @@ def test_a_salad_of_alphabets(text: str) -> None:
         "Peace is мир in Russian, 平和 in Japanese, 평화 in Korean, سلام in Arabic and शांति in Hindi.",
         "在Python中使用API返回JSON，日本語のテキストとemojiも、한국어도GPU를 씁니다.",
         "الـAPI والـGPU يعملان معا، и это тоже важно, bien sûr.",
+        "“和平”的俄语是мир，阿拉伯语是سلام，希伯来语是שלום，印地语是शांति，英语是peace。",
+        "러시아어로는 мир라고 하고 아랍어로는 سلام이라고 하며 영어로는 peace라고 합니다.",
         "Cyrillic ы, Greek Δx and Hebrew שלום stand in one line: ы/ש.",
     ],
 )

@@ -254,6 +254,8 @@ def test_empty_log(rules: RuleSet) -> None:
     """Nothing is guessed of nothing."""
     report = pipeline.analyze(b"", rules=rules)
     assert (report.label, report.verdict.decided_by) == ("incomplete", "none")
+    measured = pipeline.analyze(b"", rules=rules, options=pipeline.Options(deciders=("guess",)))
+    assert measured.label == "incomplete"
 
 
 def test_same_failure_same_fingerprint(rules: RuleSet) -> None:

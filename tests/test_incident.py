@@ -109,6 +109,27 @@ def test_what_a_client_prints_is_no_failure_of_a_server_that_goes_on(
     assert report.label == label
 
 
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        ("[ 8123.123456] NVRM: Xid (PCI:0000:17:00): 79, pid=1234, GPU has fallen off the bus.", "gpu-hardware"),
+        ("terminate called after throwing: CUDA error: an illegal memory access was encountered", "kernel-crash"),
+        (f'Traceback (most recent call last):\n  File "/p/threading.py", line 8, in run\n{OOM}', "oom-runtime"),
+    ],
+    ids=["driver", "c++", "thread"],
+)
+def test_answers_to_probes_do_not_excuse_what_no_client_prints(rules: RuleSet, row: str, label: str) -> None:
+    """The driver, C++ and threads print without a stamp, and a server whose scheduler is dead answers probes."""
+    assert judge(rules, ARGS, READY, SERVED, *row.split("\n"), SERVED, SERVED, SERVED).label == label
+
+
+def test_two_streams_of_one_process_are_one_launch(rules: RuleSet) -> None:
+    """A launcher that names the stream of each line: the stage is told on one, the failure on the other."""
+    told = [f"[stdout] {row}" for row in (ARGS, BEGIN.format(rank=0))]
+    failed = [f"[stderr] {row}" for row in crash("10:01:00", " TP0", OOM)]
+    assert judge(rules, *told, *failed).label == "oom-weight-load"
+
+
 def test_the_shell_tells_the_command_of_a_job_that_was_killed(rules: RuleSet) -> None:
     """Its notice holds the command, and begins no launch."""
     notice = "./run.sh: line 19:  1204 Killed                  python3 -m sglang.launch_server --model-path /m --tp 4"

@@ -104,7 +104,8 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
     is_ready = bool(told.keys() & {"server-ready", "requests-served"})
     how = "failed" if failed else "ready" if is_ready else "silent"
     ready, stop = told.get("server-ready", 0), told.get("ordered-stop", len(lines))
-    ready = ready if events[lines[ready].event].stage else 0  # nothing of its start is shown
+    if ready and not events[lines[ready].event].stage:  # nothing of its start is shown
+        ready = 0
 
     def is_worth_it(at: int) -> bool:
         line = lines[at]

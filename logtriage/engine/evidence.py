@@ -25,6 +25,7 @@ class Evidence(Record):
         fatal: events that say that their process ends with them.
         troubles: what looks like trouble where no rule knows better.
         is_own: whether a text speaks of the server's own parts.
+        is_client: whether a frame is one of another program, a client of the server.
         clocks: the clocks of several logs; None for a single one.
     """
 
@@ -37,4 +38,5 @@ class Evidence(Record):
     fatal: set[int]
     troubles: re.Pattern[str]
     is_own: Callable[[str], bool]
+    is_client: Callable[[str], bool]
     clocks: Clocks | None = None

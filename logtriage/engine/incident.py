@@ -106,7 +106,7 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     if match.rule.get("shows_while_ready"):
         return ""
     if event.stage == "serving":
-        return _said_by_others(event, evidence)
+        return _said_by_a_client(event, evidence)
     if lives.of(match.event).ready > match.line:
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
@@ -120,15 +120,18 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     return ""
 
 
-def _said_by_others(event: Event, evidence: Evidence) -> str:
-    """Whether a ready server did not print this: nothing in it is its own, and it went on answering as if nothing was.
+def _said_by_a_client(event: Event, evidence: Evidence) -> str:
+    """Whether a client of a ready server printed this traceback, and the server went on answering as if nothing was.
 
-    What somebody else prints right below an access record is one event with it.
+    A missing stamp proves nothing: the driver, C++ and threads of the server print without one, and it answers probes
+    while its scheduler is dead. What a client prints right below an access record is one event with it.
     """
     served_at = {match.line for match in evidence.matches if match.rule["id"] == "requests-served"}
     first = event.first + 1 if event.first in served_at and event.last > event.first else event.first
     lines = evidence.lines[first : event.last + 1]
-    if lines[0].start or any(evidence.is_own(line.text) for line in lines):
+    if lines[0].start > lines[0].body or any(evidence.is_own(line.text) for line in lines):
+        return ""
+    if not any(line.role == "frame" and evidence.is_client(line.text) for line in lines):
         return ""
     later = [match for match in evidence.matches if match.line > event.last]
     served = sum(match.line in served_at for match in later)

@@ -97,8 +97,12 @@ class RuleSet:
 
     def is_own(self, text: str) -> bool:
         """Return whether a text speaks of the server's own parts, and not of a client that comes with it."""
-        has_own = any(word in text for word in self.log["own_words"])
-        return has_own and not any(word in text for word in self.log["client_words"])
+        return any(word in text for word in self.log["own_words"]) and not self._has_client_word(text)
+
+    def is_client(self, frame: str) -> bool:
+        """Return whether a frame is one of a client: of somebody's script, or of what comes with the server."""
+        is_script = frame.endswith(", in <module>") and 'File "<' not in frame
+        return is_script or self._has_client_word(frame)
 
     def rules_of(self, signatures: Iterable[int]) -> Iterator[dict[str, Any]]:
         """Yield the rules that one of the signatures may set off, in the order of the rule files."""
@@ -152,6 +156,9 @@ class RuleSet:
         """Return the compute capability times ten of a GPU by its name, or None if the name is not known."""
         words = gpu_name.replace("_", " ").replace("-", " ")
         return next((sm for name, sm in self.log["gpus"] if name.replace("-", " ") in words), None)
+
+    def _has_client_word(self, text: str) -> bool:
+        return any(word in text for word in self.log["client_words"])
 
     def _candidates(self, text: str) -> Iterable[int]:
         """Return the signatures that may hit a message: few, if all but its digits was seen before."""
