@@ -26,7 +26,7 @@ LOOP_CHARACTERS = 64  # a unit repeated 8 times or more up to the end; no source
 ODD_CHARACTERS, ODD_AT_LEAST = 0.05, 3  # share; one or two at the end are only a cut character
 TOKEN_RUN = 16  # one id in a row; recorded servers print 64 of 64
 FLAT_SPREAD = 1e-3  # recorded: equal logits 0, dummy weights 5e-6
-GLUED, FEW_SCRIPTS = 2, 3  # letters of alphabets that no word joins, in a text of so many alphabets; none in sane texts
+GLUED, FEW_SCRIPTS = 2, 4  # letters of alphabets that no word joins, in a text of so many alphabets; none in sane texts
 VOCABULARY = (256, 4_000_000)  # a flat logprob is -ln(size); 512 to 262144 are known
 
 _RULERS = frozenset("-=_*#~.+|^ \t\r\n\u3000\u2500\u2501\u2550\u00b7")  # drawn on purpose: separators, leaders, blanks

@@ -56,9 +56,7 @@ def verdict(
         return None  # nothing in it has the form of a failure
     if not incident.troubles and any(match.rule.get("distributed") for match in incident.endings):
         return None  # of a rank that lost its partner the other one's log tells why
-    ended = {match.event for match in incident.endings}
-    event_of = dict(zip(incident.troubles, incident.trouble_events, strict=True))
-    if not guess.is_alone and guess.lines and event_of.get(guess.lines[0]) in ended:
+    if not guess.is_alone and guess.lines and _is_ending(guess.lines[0], incident):
         return None  # rules know what it rests on: that a process ended, and not why
     supported = {candidate.label for candidate in candidates}
     if len(supported) > 1:
@@ -77,6 +75,12 @@ def verdict(
         candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
         lines=guess.lines, words=guess.words,
     )  # fmt: skip
+
+
+def _is_ending(line: int, incident: Incident) -> bool:
+    event_of = dict(zip(incident.troubles, incident.trouble_events, strict=True))
+    ends = {match.line: match.event for match in incident.endings}
+    return line in ends or event_of.get(line) in ends.values()
 
 
 def _is_plain(guess: Guess, incident: Incident) -> bool:

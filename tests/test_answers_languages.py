@@ -44,7 +44,7 @@ def test_loops_in_any_script(name: str) -> None:
     "text",
     [
         "The weather 天气 ಹವಾಮಾನ reportстан is zeмля 의 forecast.приветsunny",
-        "Sure, this is кодcode для вас, ответыanswer 하늘 und so weiter",
+        "Sure, this is кодcode для 天空 вас, ответыanswer 하늘 und so weiter",
     ],
 )
 def test_a_salad_of_alphabets(text: str) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
 
 LOOP = "The capital is Paris. " * 14
+SERVED = '[2026-01-01 10:05:01] INFO:     127.0.0.1:60014 - "POST /v1/chat/completions HTTP/1.1" 200 OK'
 HEALTHY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
 
 
@@ -41,6 +42,14 @@ def test_a_sane_answer_is_no_failure(rules: RuleSet) -> None:
     """What a cue announces is judged, not just found."""
     sane = "output: Paris is the capital of France, and has been since the year 987."
     assert pipeline.analyze([HEALTHY, sane], rules=rules).label == "healthy"
+
+
+def test_a_sane_body_is_no_evidence_of_anything(rules: RuleSet) -> None:
+    """What was judged as an answer is not looked at again as a line of the log, whatever words it has."""
+    said = "挪威的首都是奥斯陆（Oslo）🇳🇴。它位于奥斯陆峡湾的北端，人口约七十万。 It failed never: no garbage, no error ✨"
+    body = f'{{"object":"chat.completion","choices":[{{"message":{{"role":"assistant","content":"{said}"}}}}]}}'
+    report = pipeline.analyze([HEALTHY, SERVED, body], rules=rules)
+    assert (report.label, report.verdict.confidence >= 0.9) == ("healthy", True)
 
 
 @pytest.mark.parametrize("pasted", [LOOP, f"notes {LOOP}"])
