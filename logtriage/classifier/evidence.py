@@ -109,6 +109,8 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
 
     def is_worth_it(at: int) -> bool:
         line = lines[at]
+        if how != "failed" and not line.start and line.text.rstrip(" )\"'").endswith("?"):
+            return False  # somebody asks, and fears what the log does not say
         # Of a server that lives also what it did not print itself: somebody shows its answers.
         is_by_others = how == "ready" and at >= ready and line.start == line.body and line.role == "text"
         is_by_others = is_by_others and not line.text[line.body :][:1].isspace()  # the code below a Python warning
