@@ -46,9 +46,7 @@ def test_a_sane_answer_is_no_failure(rules: RuleSet) -> None:
 
 def test_a_sane_body_is_no_evidence_of_anything(rules: RuleSet) -> None:
     """What was judged as an answer is not looked at again as a line of the log, whatever words it has."""
-    said = (
-        "挪威的首都是奥斯陆（Oslo）🇳🇴。它位于奥斯陆峡湾的北端，人口约七十万。 It never failed: no garbage ✨"
-    )
+    said = "挪威的首都是奥斯陆（Oslo）🇳🇴。它位于奥斯陆峡湾的北端，人口约七十万。 It never failed: no garbage ✨"
     body = f'{{"object":"chat.completion","choices":[{{"message":{{"role":"assistant","content":"{said}"}}}}]}}'
     report = pipeline.analyze([HEALTHY, SERVED, body], rules=rules)
     assert (report.label, report.verdict.confidence >= 0.9) == ("healthy", True)
