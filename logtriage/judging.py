@@ -179,7 +179,9 @@ def judge_launches(
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,
-        ask=lambda: classifying.guess(_of_first_node(evidence, found), started, options),
+        ask=lambda: classifying.guess(
+            _of_first_node(_without_answers(evidence, reading, rules), found), started, options
+        ),
     )
     root = ladder.root_cause(found, decided, lines, events, started, rules)
     root = root and _placed(root, started, events[lines[root.line].event].rank)
@@ -191,6 +193,13 @@ def _clocks(reading: Reading, own: Sequence[int], skews: Mapping[int, Skew]) -> 
     from logtriage.engine import skew  # most launches have one log
 
     return skew.Clocks(reading.lines, reading.clock.events, own, skews)
+
+
+def _without_answers(evidence: incident.Evidence, reading: Reading, rules: RuleSet) -> incident.Evidence:
+    """The evidence without the answers that it shows: these are judged as such."""
+    from logtriage import pasted  # only where no rule decided
+
+    return evidence.replace(covered=evidence.covered.union(place for place, _ in pasted.shown(reading, rules)))
 
 
 def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:

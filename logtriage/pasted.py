@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from logtriage import answers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from logtriage.answers import Finding
     from logtriage.engine.ruleset import RuleSet
@@ -32,6 +32,11 @@ def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
     """Return the first line of garbage that stands behind or below a cue (`answer_cues`: a prompt, a print), and how
     it is. Only for logs in which nothing failed: each line that was kept is looked at.
     """
+    return next(((place, finding) for place, found in shown(reading, rules) if (finding := _judged(found))), None)
+
+
+def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
+    """Yield the lines that show an answer behind or below a cue, and the answer, if it is long enough to be judged."""
     cue = re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["answer_cues"]))
     for at, line in enumerate(reading.lines):
         match = None if line.time is not None else cue.match(line.text, line.start)
@@ -40,9 +45,8 @@ def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
         place, found = at, line.text[match.end() :].strip()
         if not found:
             place, found = _below(reading.lines, at)
-        if len(found) >= _LEAST and (finding := _judged(found)):
-            return place, finding
-    return None
+        if len(found) >= _LEAST:
+            yield place, found
 
 
 def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:

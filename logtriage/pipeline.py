@@ -54,7 +54,8 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
     finding, answered = _answers(options)
     pasted = _pasted_body(reading, rules, options)
     judged, notes = _judge(reading, rules, options, pasted[1] if pasted else finding)
-    is_open = judged.verdict.outcome in ("healthy", "incomplete") or judged.verdict.decided_by == "classifier"
+    has_failed = bool(judged.incident.root or judged.incident.troubles or judged.incident.endings)
+    is_open = judged.verdict.decided_by == "classifier" or not (has_failed or pasted)
     if is_open and not (options.responses or options.finding):
         from logtriage import pasted as answers_in_it  # most logs have failed
 

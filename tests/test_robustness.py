@@ -334,11 +334,11 @@ def test_a_damaged_cache_is_made_again(content: str, tmp_path: Path, monkeypatch
             ["answer.json holds no answer", "2 answers were read, nothing is wrong with them"],
         ),
         ([b"!" * 200], []),
-        ([], []),
+        ([], ["a log does not show whether the answers make sense: `--response FILE` or `logtriage smoke URL` does"]),
     ],
 )
 def test_what_was_read_of_answers_is_told(bodies: list[bytes], notes: list[str], rules: Any) -> None:
-    """A note tells of answers that are fine, and of a file that holds none."""
+    """A note tells of answers that are fine, of a file that holds none, and that nobody gave an answer."""
     options = pipeline.Options(responses=bodies, response_names=["answer.json"][: len(bodies)])
     assert list(pipeline.analyze(HEALTHY, rules=rules, options=options).notes) == notes
 

@@ -26,6 +26,7 @@ FRAMES = 5
 
 _LAST_ROWS = 40
 _MESSAGE_LINES = 8
+_TYPED = ("$ ", "+ ", ">>> ", "curl ")
 FIRST, LATER, ALARM = 1.0, 0.5, 0.5
 """How much the lines of the first failure count, those of later ones, and words of alarm."""
 
@@ -109,8 +110,8 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
 
     def is_worth_it(at: int) -> bool:
         line = lines[at]
-        if how != "failed" and not line.start and line.text.rstrip(" )\"'").endswith("?"):
-            return False  # somebody asks, and fears what the log does not say
+        if how != "failed" and line.start <= line.body and _is_by_a_person(line.text[line.body :]):
+            return False
         # Of a server that lives also what it did not print itself: somebody shows its answers.
         is_by_others = how == "ready" and at >= ready and line.start == line.body and line.role == "text"
         is_by_others = is_by_others and not line.text[line.body :][:1].isspace()  # the code below a Python warning
@@ -179,6 +180,11 @@ def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callab
         if at in ended or is_worth_it(at):
             found += 1
             yield at
+
+
+def _is_by_a_person(text: str) -> bool:
+    """Whether a line is a command or a question of whoever posts the log: what it names need not have happened."""
+    return text.startswith(_TYPED) or text.rstrip(" )\"'").endswith("?")
 
 
 def _message(line: Line) -> str:
