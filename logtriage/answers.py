@@ -186,7 +186,7 @@ def _findings(answer: Answer) -> Iterable[Finding]:
     text = _BASE64.sub(" ", text).strip()
     yield from _of_runs(text)
     yield from _of_scripts(text)
-    if text and not _is_structured(text):
+    if text and not is_structured(text):
         yield from _of_loops(_DRAWN.sub(r"\1", text))
 
 
@@ -267,8 +267,10 @@ def _repeats(window: str) -> tuple[str, str] | None:
     return None
 
 
-def _is_structured(text: str) -> bool:
-    """JSON, code, tables and lists repeat themselves rightly, unless the same lines come over and over."""
+def is_structured(text: str) -> bool:
+    """Return whether a text is JSON, code, a table or a list: these repeat themselves rightly, unless the same lines
+    come over and over.
+    """
     if isinstance(_json(text), (dict, list)):
         return True
     lines = [line for line in text.splitlines() if line.strip()]

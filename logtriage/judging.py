@@ -196,10 +196,11 @@ def _clocks(reading: Reading, own: Sequence[int], skews: Mapping[int, Skew]) -> 
 
 
 def _without_answers(evidence: incident.Evidence, reading: Reading, rules: RuleSet) -> incident.Evidence:
-    """The evidence without the answers that it shows: these are judged as such."""
-    from logtriage import pasted  # only where no rule decided
+    """The evidence without the answers in it that are data or code: such a text repeats itself rightly."""
+    from logtriage import answers, pasted  # only where no rule decided
 
-    return evidence.replace(covered=evidence.covered.union(place for place, _ in pasted.shown(reading, rules)))
+    shown = pasted.shown(reading, rules)
+    return evidence.replace(covered=evidence.covered.union(at for at, text in shown if answers.is_structured(text)))
 
 
 def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:
