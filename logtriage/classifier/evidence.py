@@ -26,6 +26,7 @@ FRAMES = 5
 
 _LAST_ROWS = 40
 _MESSAGE_LINES = 8
+_NUMBERS = frozenset("0123456789 ,.;:|-\t")
 _TYPED = ("$ ", "+ ", ">>> ", "curl ")
 FIRST, LATER, ALARM = 1.0, 0.5, 0.5
 """How much the lines of the first failure count, those of later ones, and words of alarm."""
@@ -183,8 +184,8 @@ def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callab
 
 
 def _is_by_a_person(text: str) -> bool:
-    """Whether a line is a command or a question of whoever posts the log: what it names need not have happened."""
-    return text.startswith(_TYPED) or text.rstrip(" )\"'").endswith("?")
+    """Whether a line is a command or a question of whoever posts the log, or a row of numbers that was asked for."""
+    return text.startswith(_TYPED) or text.rstrip(" )\"'").endswith("?") or _NUMBERS.issuperset(text)
 
 
 def _message(line: Line) -> str:
