@@ -86,12 +86,6 @@ def _is_own(launches: Sequence[int], reading: Reading, rules: RuleSet) -> bool:
     )
 
 
-def answer_lines(reading: Reading, rules: RuleSet) -> list[int]:
-    """Return the lines that hold an answer of the server as JSON, in order."""
-    known = set(rules.log["answers"])
-    return sorted(at for at, hits in reading.hits.items() if any(hit.signature in known for hit in hits))
-
-
 def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
     """Return notes on logs that hold several launches, one for those of which the same one is judged."""
     alike: dict[tuple[int, int], list[str]] = {}
@@ -158,7 +152,7 @@ def judge_launches(
         own_events=own,
         matches=_of(matches, chosen, lambda found: events[found.event].launch),
         marks=_of(reading.clock.marks, chosen, lambda mark: mark.launch),
-        covered=reading.matched.covered.union(answer_lines(reading, rules)),  # answers are judged apart
+        covered=reading.matched.covered,
         fatal={number for number in own if clock.is_fatal(events[number], lines, rules)},
         troubles=rules.troubles,
         is_own=rules.is_own,

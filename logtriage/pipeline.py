@@ -143,7 +143,8 @@ def _judge(
 
 def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[int, Finding] | None:
     """The first answer in the log that is garbage, unless the caller gave answers."""
-    places = judging.answer_lines(reading, rules)
+    known = set(rules.log["answers"])
+    places = sorted(at for at, hits in reading.hits.items() if any(hit.signature in known for hit in hits))
     if options.responses or options.finding or not places:
         return None
     from logtriage import pasted  # most logs hold no answers

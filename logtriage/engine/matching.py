@@ -20,7 +20,9 @@ _SEARCHED = ("text", "head", "exception", "message")
 
 
 class Matched(Record):
-    """What `match` found: the rules that hold, those that almost did, and the lines that harmless rules cover."""
+    """What `match` found: the rules that hold, those that almost did, and the lines that harmless rules cover or that hold
+    answers of the server, which are judged apart.
+    """
 
     matches: list[Match]
     near_misses: list[NearMiss]
@@ -75,7 +77,7 @@ def match(
     kept, dropped = _uncover(matches, covered)
     kept = _one_per_event(kept)
     kept.sort(key=lambda item: (item.line, item.rule["id"]))
-    return Matched(kept, near + dropped, set(covered))
+    return Matched(kept, near + dropped, {*covered, *index.places(rules.log["answers"])})  # answers are judged apart
 
 
 class _Index:
