@@ -20,8 +20,9 @@ _SEARCHED = ("text", "head", "exception", "message")
 
 
 class Matched(Record):
-    """What `match` found: the rules that hold, those that almost did, and the lines that harmless rules cover or that hold
-    answers of the server, which are judged apart.
+    """What `match` found: the rules that hold, those that almost did, and the lines that are no evidence.
+
+    These are covered by harmless rules, or hold answers of the server, which are judged apart.
     """
 
     matches: list[Match]
