@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logtriage import guessing
-from logtriage.records import Candidate, RootCause, Verdict
+from logtriage.records import Candidate, Record, RootCause, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,14 @@ _DOUBTED = 0.6
 _LIVES = frozenset({"server-ready", "requests-served"})
 
 _RESEMBLES = "no rule knows these lines, but they look like a failure"
+_NO_REASON = "the launch failed and no rule knows why"
+_NO_RULE = "an error that no rule knows"
+_NO_SGLANG = "nothing in it looks like an SGLang launch"
+_LIVED = "the server was ready, and nothing failed"
+_BAD_REQUESTS = "the server was ready, but some requests got an error 500 that nothing explains"
 _NEITHER = "neither a ready line nor a failure is in the log"
+_STOPPED_EARLY = "it was stopped before it was ready"
+_EMPTY = "the log is empty"
 _KILLED = (-9, 137)
 _STOPPED = (-2, 130, -15, 143)
 
@@ -64,7 +71,8 @@ def decide(
     server's log at all; `empty` whether there is no text in it; `exit_code` that of the launch, if the caller knows it;
     `seen` what whoever launched it saw from outside.
     """
-    verdict = _from_log(incident, labels, stage=stage, recognised=recognised, empty=empty, ask=ask)
+    case = _Case(labels, stage, tuple(_candidates(incident)))
+    verdict = _from_log(incident, case, recognised=recognised, empty=empty, ask=ask)
     if exit_code is not None and verdict.label in ("incomplete", "unknown"):
         verdict = _with_exit_code(verdict, exit_code, labels)
     if seen is not None and verdict.label in ("healthy", "incomplete", "unknown"):
@@ -80,71 +88,82 @@ def decide(
     return verdict
 
 
+class _Case(Record):
+    """What every verdict on a launch takes along: the facts of labels, the stage, and what else it might be."""
+
+    labels: Mapping[str, dict[str, Any]]
+    stage: str | None
+    candidates: tuple[Candidate, ...]
+
+    def of_rule(self, match: Match, confidence: float, decided_by: str = "rule") -> Verdict:
+        """The verdict that a match gives: its label, and what its rule says of it."""
+        label, rule = match.label, match.rule
+        outcome = "degenerate" if label == "degenerate-output" else "failed"
+        return self.verdict(
+            label, confidence, rule["summary"], outcome=outcome, decided_by=decided_by, rule=rule["id"]
+        )  # fmt: skip
+
+    def verdict(
+        self, label: str, confidence: float, because: str, *, outcome: str = "failed", decided_by: str = "none",
+        rule: str | None = None, lines: tuple[int, ...] = (),
+    ) -> Verdict:  # fmt: skip
+        """A verdict with a label of one's own."""
+        retry = self.labels[label]["retry"]
+        return Verdict(
+            label, confidence, decided_by, outcome, retry, rule, self.stage, because, self.candidates, lines=lines
+        )
+
+
 def _from_log(
     incident: Incident,
-    labels: Mapping[str, dict[str, Any]],
+    case: _Case,
     *,
-    stage: str | None,
     recognised: bool,
     empty: bool,
     ask: Callable[[], Guess | None],
 ) -> Verdict:
-    candidates = tuple(_candidates(incident))
-    root = incident.root
+    root, labels = incident.root, case.labels
     if root is not None:
-        confidence = max(0.5, root.rule.get("confidence", CERTAIN) - _UNEXPLAINED_COSTS * len(incident.unexplained))
-        outcome = "degenerate" if root.label == "degenerate-output" else "failed"
-        return Verdict(
-            root.label, confidence, "rule", outcome, labels[root.label]["retry"], root.rule["id"], stage,
-            root.rule["summary"], candidates,
-        )  # fmt: skip
+        costs = _UNEXPLAINED_COSTS * len(incident.unexplained)
+        return case.of_rule(root, max(0.5, root.rule.get("confidence", CERTAIN) - costs))
+    if not incident.endings and (request := _wrong_request(incident, labels)):
+        return case.of_rule(request, _WRONG_REQUEST)
     endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
     ending = next((match for match in endings if match.label != "healthy"), None)
-    if not incident.endings and (request := _wrong_request(incident, labels)):
-        return Verdict(
-            request.label, _WRONG_REQUEST, "rule", "failed", labels[request.label]["retry"], request.rule["id"], stage,
-            request.rule["summary"], candidates,
-        )  # fmt: skip
-    ids = {match.rule["id"] for match in incident.outcomes}
+    is_ready = any(match.rule["id"] in _LIVES for match in incident.outcomes)
     guess = ask() if recognised and (ending is None or incident.troubles) else None
     is_hinted = any(match.rule.get("shows_while_ready") for match in incident.supporting)
-    doubt, unsure = _DOUBTED if is_hinted else 1.0, _SUPPORTED if candidates else _NOTHING
+    doubt, unsure = _DOUBTED if is_hinted else 1.0, _SUPPORTED if case.candidates else _NOTHING
     if guess is not None:
-        if guessed := guessing.verdict(guess, incident, labels, stage, candidates):
+        if guessed := guessing.verdict(guess, incident, labels, case.stage, case.candidates):
             return guessed
-        candidates = guessing.considered(guess, labels, candidates)
-        doubt = _DOUBTED if guessing.doubts(guess, labels, is_ready=bool(ids & _LIVES)) else doubt
-        silent = not (incident.endings or incident.troubles or incident.outcomes)
-        if silent and guessing.suspects(guess):
-            return Verdict("unknown", _SUPPORTED, "none", "failed", labels["unknown"]["retry"], stage=stage,
-                           because=_RESEMBLES, candidates=candidates, lines=guess.lines)  # fmt: skip
+        case = case.replace(candidates=guessing.considered(guess, labels, case.candidates))
+        unsure = max(unsure, guess.unknown)
+        doubt = _DOUBTED if guessing.doubts(guess, labels, is_ready=is_ready) else doubt
+        is_silent = not (incident.endings or incident.troubles or incident.outcomes)
+        if is_silent and guessing.suspects(guess):
+            return case.verdict("unknown", _SUPPORTED, _RESEMBLES, lines=guess.lines)
     if ending is not None:
-        return Verdict(
-            ending.label, _ENDING, "none", "failed", labels[ending.label]["retry"], ending.rule["id"], stage,
-            ending.rule["summary"], candidates,
-        )  # fmt: skip
+        return case.of_rule(ending, _ENDING, "none")
     if incident.endings or incident.troubles:
-        because = "the launch failed and no rule knows why" if incident.endings else "an error that no rule knows"
-        sure = max(unsure, guess.unknown if guess is not None else 0.0)
-        return Verdict("unknown", min(sure, _SURELY_UNKNOWN), "none", "failed", labels["unknown"]["retry"],
-                       stage=stage, because=because, candidates=candidates)  # fmt: skip
-    if ids & _LIVES:
-        sure = _READY if "server-ready" in ids else _SERVED_ONLY
-        because = "the server was ready, and nothing failed"
+        return case.verdict("unknown", min(unsure, _SURELY_UNKNOWN), _NO_REASON if incident.endings else _NO_RULE)
+    return _without_failure(incident, case, recognised=recognised, empty=empty, is_ready=is_ready, doubt=doubt)
+
+
+def _without_failure(
+    incident: Incident, case: _Case, *, recognised: bool, empty: bool, is_ready: bool, doubt: float
+) -> Verdict:
+    """The verdict on a log in which nothing failed; `doubt` is the most confidence that is left in that."""
+    ids = {match.rule["id"] for match in incident.outcomes}
+    if is_ready:
+        sure, because = _READY if "server-ready" in ids else _SERVED_ONLY, _LIVED
         if "requests-failed" in ids:
-            sure, because = (
-                _DOUBTED,
-                "the server was ready, but some requests got an error 500 that nothing explains",
-            )
-        return Verdict("healthy", min(sure, doubt), "rule", "healthy", labels["healthy"]["retry"], stage=stage,
-                       because=because, candidates=candidates)  # fmt: skip
+            sure, because = _DOUBTED, _BAD_REQUESTS
+        return case.verdict("healthy", min(sure, doubt), because, outcome="healthy", decided_by="rule")
     if recognised or empty:
-        because = "it was stopped before it was ready" if "ordered-stop" in ids else _NEITHER
-        because = "the log is empty" if empty else because
-        return Verdict("incomplete", min(_INCOMPLETE, doubt), "none", "incomplete", labels["incomplete"]["retry"],
-                       stage=stage, because=because, candidates=candidates)  # fmt: skip
-    return Verdict("unknown", _NO_LAUNCH, "none", "unknown", labels["unknown"]["retry"], stage=stage,
-                   because="nothing in it looks like an SGLang launch", candidates=candidates)  # fmt: skip
+        because = _EMPTY if empty else _STOPPED_EARLY if "ordered-stop" in ids else _NEITHER
+        return case.verdict("incomplete", min(_INCOMPLETE, doubt), because, outcome="incomplete")
+    return case.verdict("unknown", _NO_LAUNCH, _NO_SGLANG, outcome="unknown")
 
 
 def _wrong_request(incident: Incident, labels: Mapping[str, dict[str, Any]]) -> Match | None:

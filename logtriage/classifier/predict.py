@@ -172,7 +172,7 @@ class Model:
         return _Vector(
             names,
             [value / length for value in values],
-            [[own[row] for row in rows] for own in self._weights],
+            [list(map(own.__getitem__, rows)) for own in self._weights],
             square / (square + unknown) if square else 0.0,
         )
 
