@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _MAX_RAW = 1000
 _MAX_TEXT = 700
 
 _SUBSTITUTES = re.compile(
     r"""(?x)
-    (?P<url>\b[a-z]+://[^\s'"<>)\]]+)
-    |(?P<path>(?:(?<![\w.])|(?<=[\s'\"]-[IL]))(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)
-    |(?P<uuid>\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,}\b)
-    |(?P<hex>\b0x[0-9a-fA-F]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
-    |(?P<address>\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)
-    |(?P<arch>\b(?:sm|SM|compute|COMPUTE)[ _-]?(?P<sm>\d{2,3})[af]?\b|\bSM(?P<family>\d{1,2})x\b)"""
+    \b(?:
+        (?P<url>[a-z]++://[^\s'"<>)\]]+)
+        |(?P<uuid>[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{4,}\b)
+        |(?P<hex>0x[0-9a-fA-F]+\b|(?=[a-f]*+\d)(?=\d*+[a-f])[0-9a-f]{7,}\b)
+        |(?P<address>\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b)
+        |(?P<arch>(?:sm|SM|compute|COMPUTE)[ _-]?(?P<sm>\d{2,3})[af]?\b|SM(?P<family>\d{1,2})x\b)
+    )
+    |(?P<path>(?:(?<![\w.])|(?<=[\s'\"]-[IL]))(?=[/~.A-Za-z])(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)"""
 )
 _ARCH = re.compile(r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b")
 _DOTTED = r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
@@ -33,13 +36,16 @@ _SCRIPTS = (
     (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF),
 )  # fmt: skip
 _MANY_SCRIPTS = 3
-_ODD = (("letters", _SAME_LETTER), ("words", _SAME_WORD), ("phrases", _SAME_PHRASE), ("useless", _USELESS))
+_WORD = re.compile(r"\w+")
+# How often some word must stand in a line for it to be odd in that way, which is soon seen.
+_ODD = (("letters", 0, _SAME_LETTER), ("words", 5, _SAME_WORD), ("phrases", 3, _SAME_PHRASE), ("useless", 0, _USELESS))
 
 
 def oddities(text: str) -> list[str]:
     """Return what is odd about a line: letters, words or phrases again and again, alphabets mixed, nothing right."""
     text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text[:1500])
-    found = [name for name, pattern in _ODD if re.search(pattern, text)]
+    most = max(Counter(_WORD.findall(text.lower())).values(), default=0)
+    found = [name for name, least, pattern in _ODD if most >= least and re.search(pattern, text)]
     if not text.isascii():
         codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
         present = sum(any(low <= code <= high for code in codes) for low, high in _SCRIPTS)
