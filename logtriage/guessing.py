@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from logtriage.records import Incident
 
 _DISAGREES = 0.8
-"""What is left of the classifier's confidence where supporting rules point elsewhere."""
+"""What is left of the confidence where the classifier and supporting rules point at different labels."""
 _LESS_SURE = 0.69
 """What no rule knows is stranger than what the classifier was calibrated with: a guess is never as sure as a rule."""
 _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
@@ -58,13 +58,12 @@ def verdict(
         return None  # of a rank that lost its partner the other one's log tells why
     if not guess.is_alone and guess.lines and _is_ending(guess.lines[0], incident):
         return None  # rules know what it rests on: that a process ended, and not why
-    supported = {candidate.label for candidate in candidates}
-    if len(supported) > 1:
+    supported = [candidate.label for candidate in candidates]
+    if len(supported) > 1 or not guess.is_sure:
         return None  # rules know the line, and that it means one or the other
-    confidence = guess.confidence * (_DISAGREES if supported and guess.label not in supported else 1.0)
-    if not guess.is_sure:
-        return None
-    confidence *= 1.0 if guess.is_alone else _LESS_SURE
+    if supported and guess.label not in supported:
+        return _as_supported(candidates[0], guess, labels, stage)
+    confidence = guess.confidence * (1.0 if guess.is_alone else _LESS_SURE)
     if guess.label == _BARE_KILL:
         confidence = min(confidence, _MOST_FOR_BARE_KILL)
     words = ", ".join(f"“{word}”" for word in guess.words)
@@ -74,6 +73,23 @@ def verdict(
         head["retry"], stage=stage, because=f"no rule knows this line yet; it resembles others of this kind by {words}",
         candidates=(*candidates, *(other for other in guess.candidates if other.label not in supported)),
         lines=guess.lines, words=guess.words,
+    )  # fmt: skip
+
+
+def _as_supported(
+    candidate: Candidate, guess: Guess, labels: Mapping[str, dict[str, Any]], stage: str | None
+) -> Verdict | None:
+    """The verdict where rules know the line, and the classifier takes it for something else: of what it means rules
+    know more, but they asked for a second opinion.
+    """
+    head = labels[candidate.label]
+    if head.get("shows_while_ready") or head["action"] == "fix-request":
+        return None
+    others = [other for other in guess.candidates if other.label != candidate.label]
+    return Verdict(
+        candidate.label, round(guess.failure * _LESS_SURE * _DISAGREES, 2), "classifier", "failed", head["retry"],
+        stage=stage, because=candidate.because, candidates=(*considered(guess, labels, ()), *others),
+        lines=() if candidate.line is None else (candidate.line,),
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def _from_log(
     endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
     ending = next((match for match in endings if match.label != "healthy"), None)
     is_ready = any(match.rule["id"] in _LIVES for match in incident.outcomes)
-    guess = ask() if recognised and (ending is None or incident.troubles) else None
+    guess = ask() if (recognised or is_ready) and (ending is None or incident.troubles) else None
     is_hinted = any(match.rule.get("shows_while_ready") for match in incident.supporting)
     doubt, unsure = _DOUBTED if is_hinted else 1.0, _SUPPORTED if case.candidates else _NOTHING
     if guess is not None:
