@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from logtriage.engine.identity import natural
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 NEAR_SECONDS = 2.0
 NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
+
+# A line of the kernel's log, as dmesg and `dmesg -T` print it.
+_OF_KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\] ")
 
 _Item = TypeVar("_Item")
 
@@ -43,6 +47,8 @@ def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
     first, second = evidence.events[one.event].time, evidence.events[other.event].time
     if first is not None and second is not None and first != second:
         return first > second
+    if _OF_KERNEL.match(own.text) and not _OF_KERNEL.match(its.text):
+        return False  # pasted below: it counts seconds since the boot, or has another time zone
     if own.file == its.file and own.origin != its.origin:  # read apart, printed one after the other
         return own.number > its.number
     return one.line > other.line
