@@ -6,6 +6,7 @@ alone.
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
@@ -95,9 +96,16 @@ def judge(answers: Sequence[Answer]) -> Finding | None:
 
 
 def _json(text: str) -> Any:
+    """The value of a JSON text, or of what Python prints for one; None for any other."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
+        pass
+    if not text.startswith(("{'", "[{'")):
+        return None
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 
 
@@ -265,6 +273,12 @@ def _repeats(window: str) -> tuple[str, str] | None:
     if len(words) >= WORDS and len(set(triples)) <= DISTINCT_TRIPLES * len(triples):
         return "low-diversity", f"only {len(set(triples))} of {len(triples)} word triples differ"
     return None
+
+
+def holds_data(text: str) -> bool:
+    """Return whether all that a text says, or all answers in a body of JSON, are data or code (see `is_structured`)."""
+    found = read_response(text.encode("utf-8", "replace"))
+    return all(is_structured(answer.text) for answer in found) if found else is_structured(text)
 
 
 def is_structured(text: str) -> bool:

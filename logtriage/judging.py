@@ -190,11 +190,11 @@ def _clocks(reading: Reading, own: Sequence[int], skews: Mapping[int, Skew]) -> 
 
 
 def _without_answers(evidence: incident.Evidence, reading: Reading, rules: RuleSet) -> incident.Evidence:
-    """The evidence without the answers in it that are data or code: such a text repeats itself rightly."""
+    """The evidence without the answers in it that are data or code, or that had to repeat themselves."""
     from logtriage import answers, pasted  # only where no rule decided
 
-    shown = pasted.shown(reading, rules)
-    return evidence.replace(covered=evidence.covered.union(at for at, text in shown if answers.is_structured(text)))
+    right = {at for at, text in pasted.shown(reading, rules) if answers.holds_data(text)}
+    return evidence.replace(covered=evidence.covered.union(right, pasted.asked_for(reading, rules)))
 
 
 def _placed(root: RootCause, started: Launch, rank: str) -> RootCause:

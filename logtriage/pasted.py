@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from logtriage import answers
+from logtriage.answers import judge, read_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +21,16 @@ _LEAST = 32
 
 
 def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
-    """Return the first of some lines, each with an answer of the server as JSON, whose answer is garbage, and how."""
-    for at in places:
-        line = reading.lines[at]
-        if finding := _judged(line.text[line.start :]):
-            return at, finding
+    """Return the first of some lines, each with an answer of the server as JSON or a piece of a streamed one, whose
+    answer is garbage, and how.
+    """
+    texts = ((at, reading.lines[at].text[reading.lines[at].start :]) for at in places)
+    for is_stream, group in groupby(texts, lambda found: found[1].startswith("data:")):
+        own = list(group)
+        answers = [(own[0][0], "\n".join(text for _, text in own))] if is_stream else own
+        for at, text in answers:
+            if finding := _judged(text):
+                return at, finding
     return None
 
 
@@ -49,6 +55,14 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
             yield place, found
 
 
+def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
+    """Yield the lines below those in which somebody asks for the same thing again and again."""
+    asks = re.compile("|".join(rules.log["repeats_asked"]))
+    for at, line in enumerate(reading.lines):
+        if line.time is None and asks.search(line.text, line.start):
+            yield at + 1
+
+
 def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
     """The next line with a text, below a blank line and the fence of a block."""
     for place in range(at + 1, min(at + 5, len(lines))):
@@ -62,4 +76,4 @@ def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
 def _judged(found: str) -> Finding | None:
     if found[:1] == found[-1:] == "'":  # as Python shows a string
         found = found[1:-1]
-    return answers.judge(answers.read_response(found.encode("utf-8", "replace")))
+    return judge(read_response(found.encode("utf-8", "replace")))

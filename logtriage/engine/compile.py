@@ -74,6 +74,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "sources": sources,
             "answers": answers,
             "answer_cues": log.answer_cues,
+            "repeats_asked": log.repeats_asked,
             "boundaries": boundaries,
             "notices": notices,
             "recognised_by": log.recognised_by,

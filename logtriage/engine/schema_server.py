@@ -50,6 +50,7 @@ class ServerLog(Strict):
     sources: list[Source]
     answers: list[Signature]
     answer_cues: list[Text]
+    repeats_asked: list[Text]
     boundaries: list[Signature]
     notices: list[Signature]
     recognised_by: list[Text]
