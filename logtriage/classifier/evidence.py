@@ -24,7 +24,11 @@ MAX_ALARMS = 6
 FRAMES = 5
 """Frames of a traceback looked at, the deepest ones."""
 
+MAX_ABOVE = 3
+"""Different lines with words of alarm looked at that stand just above the first failure."""
+
 _LAST_ROWS = 40
+_ROWS_ABOVE = 12
 _MESSAGE_LINES = 8
 _NUMBERS = frozenset("0123456789 ,.;:|-\t")
 _TYPED = ("$ ", "+ ", ">>> ", "curl ")
@@ -118,7 +122,7 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
         is_by_others = is_by_others and not line.text[line.body :][:1].isspace()  # the code below a Python warning
         return at < stop and (is_by_others or is_alarm(_message(line), how=how))
 
-    alarms = list(_alarms(incident, seen, taken, is_worth_it))
+    alarms = [*_above(incident, seen, is_worth_it), *_alarms(incident, seen, taken, is_worth_it)]
     if first is None and alarms:
         first = lines[alarms[0]].event
     items += [Item(at, "text", ALARM if taken else FIRST, _message(lines[at])) for at in alarms]
@@ -158,6 +162,24 @@ def _of_event(event: Event, at: int, lines: Sequence[Line], weight: float) -> It
         if role == "exception" or (role == "message" and messages < _MESSAGE_LINES):
             messages += 1
             yield Item(index, "text", weight, _message(lines[index]))
+
+
+def _above(incident: Incident, seen: Seen, is_worth_it: Callable[[int], bool]) -> Iterator[int]:
+    """What a kernel or a library printed just before the first failure, if it is worth it."""
+    if not incident.troubles:
+        return
+    lines, events = seen.lines, seen.events
+    top = lines[events[incident.trouble_events[0]].first].row
+    texts: set[str] = set()
+    for number in reversed(seen.own_events):
+        at = events[number].first
+        line = lines[at]
+        if line.row < top - _ROWS_ABOVE or len(texts) == MAX_ABOVE:
+            return
+        is_own = line.row < top and events[number].traceback is None and at not in seen.routine
+        if is_own and _message(line) not in texts and is_worth_it(at):
+            texts.add(_message(line))
+            yield at
 
 
 def _alarms(incident: Incident, seen: Seen, taken: set[int], is_worth_it: Callable[[int], bool]) -> Iterator[int]:

@@ -68,9 +68,12 @@ class Lexicon:
                     self._whole.setdefault(word[1:], []).append(group)
                 else:
                     self._starts.setdefault(word[:_LEAST_START], []).append((word, group))
-        self._alarming = frozenset(data["alarming"])
-        self._alarming_when_silent = self._alarming.union(data["alarming_when_silent"])
-        self._alarming_when_ready = [frozenset(groups) for groups in data["alarming_when_ready"]]
+        alarming = data["alarming"]
+        self._alarming = {
+            "failed": _together(alarming),
+            "silent": _together([*alarming, *data["alarming_when_silent"]]),
+            "ready": _together(data["alarming_when_ready"]),
+        }
         self._needs = {label: frozenset(groups) for label, groups in data["needs"].items()}
         self._stop = frozenset(data["stop"])
         self._codes = frozenset(data["codes"])
@@ -105,9 +108,7 @@ class Lexicon:
         what tells of bad answers or requests counts).
         """
         groups = {group for token in self.tokens(self.masked(text)) for group in token.groups}
-        if how == "ready":
-            return any(together <= groups for together in self._alarming_when_ready) or bool(masking.oddities(text))
-        return not groups.isdisjoint(self._alarming_when_silent if how == "silent" else self._alarming)
+        return any(own <= groups for own in self._alarming[how]) or (how == "ready" and bool(masking.oddities(text)))
 
     def tokens(self, masked: str) -> list[_Token]:
         """Return the words of a masked line: of a name in code the name and its parts."""
@@ -183,6 +184,11 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
     return found
 
 
+def _together(items: Sequence[str | Sequence[str]]) -> list[frozenset[str]]:
+    """Sets of groups: a name is a set of one."""
+    return [frozenset([item] if isinstance(item, str) else item) for item in items]
+
+
 def words_of(name: str) -> set[str]:
     """Return the words of a name in code, and the name, in lower case."""
     return {name.lower(), *(part.lower() for part in _PIECE.findall(name))}
@@ -195,6 +201,8 @@ def _of_line(text: str, tokens: Sequence[_Token], oddities: Sequence[str]) -> di
         told[f"e:{match[2]}"] = match[1]
     for oddity in oddities:
         told[f"o:{oddity}"] = _ODD.get(oddity, f"{oddity} again and again")
+    if named := masking.names_toolkit(text):
+        told["v:toolkit"] = named
     before: _Token | None = None
     grouped: list[tuple[int, _Token]] = []
     for position, token in enumerate(tokens):

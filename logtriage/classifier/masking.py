@@ -22,6 +22,8 @@ _SUBSTITUTES = re.compile(
 _ARCH = re.compile(r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b")
 _DOTTED = r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
 _MAJORS = r"\[(\d{1,2}(?:, ?\d{1,2})*)\]"
+_NO_TOOLKIT = r"capab|device|comp|arch|graph|mem|err|\bsm"  # what else may stand between CUDA and a number
+_TOOLKIT_VERSION = rf"(?i)\b(?:cuda|cu(?=1[1-4]\d\b))(?:(?!{_NO_TOOLKIT})[^\d\n]){{0,24}}1[1-4](?:\.?\d\b|\+)"
 _NUMBER = re.compile(r"(?<!\bsm)(?<!\d)\d+(?:[.,:]\d+)*")
 _ENDING = r"\.(?:so[.\d]*|h|hpp|cuh?|cpp|py|json|safetensors|bin|gguf|a|o|ptx|cubin|pt|txt)$"
 _TOOL = r"(?:nvcc|ptxas|cicc|fatbinary|gcc|g\+\+|cc1plus|ld|ninja)$"
@@ -65,6 +67,12 @@ def masked(text: str) -> str:
 def _trimmed(text: str, most: int) -> str:
     """A line of at most so many characters: of a longer one its beginning and, less of it, its end."""
     return text if len(text) <= most else f"{text[: most * 5 // 7]} {text[-most * 2 // 7 :]}"
+
+
+def names_toolkit(text: str) -> str:
+    """Return the words of a line that name a version of CUDA (not of a GPU's capability), or nothing."""
+    match = re.search(_TOOLKIT_VERSION, text)
+    return match[0] if match else ""
 
 
 def archs(text: str) -> set[int]:

@@ -19,8 +19,8 @@ _STEM_LENGTHS = range(4, 9)
 _PREFIX = 4
 _LETTERS = 2
 _SWEEPS = 3
-# The vectorised search (Teddy) looks at the low and high halves of the first four bytes of 8 buckets of literals, or of
-# 16, at half the speed, for more than 32; the literal at index i goes to bucket i modulo their number. Whatever fits all
+# The vectorised search (Teddy) looks at the low and high halves of the first four bytes of 8 buckets of literals, or,
+# for more than 32, of 16 at half the speed; the literal at index i is in bucket i modulo their number. What fits all
 # halves is looked at again.
 _FEW, _FEW_BUCKETS, _BUCKETS = 32, 8, 16
 
