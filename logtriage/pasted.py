@@ -59,7 +59,7 @@ def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
     """Yield the lines below those in which somebody asks for the same thing again and again."""
     asks = re.compile("|".join(rules.log["repeats_asked"]))
     for at, line in enumerate(reading.lines):
-        if line.time is None and asks.search(line.text, line.start):
+        if asks.search(line.text, line.start):
             yield at + 1
 
 

@@ -37,6 +37,7 @@ _SURELY_UNKNOWN = 0.9
 _DOUBTED = 0.6
 """What confidence is left where the classifier doubts that a log without a failure has none."""
 
+_OUTCOMES = {"degenerate-output": "degenerate", "incomplete": "incomplete"}
 _LIVES = frozenset({"server-ready", "requests-served"})
 
 _RESEMBLES = "no rule knows these lines, but they look like a failure"
@@ -73,7 +74,7 @@ def decide(
     """
     case = _Case(labels, stage, tuple(_candidates(incident)))
     verdict = _from_log(incident, case, recognised=recognised, empty=empty, ask=ask)
-    if exit_code is not None and verdict.label in ("incomplete", "unknown"):
+    if exit_code is not None and verdict.label in ("incomplete", "unknown") and verdict.rule is None:
         verdict = _with_exit_code(verdict, exit_code, labels)
     if seen is not None and verdict.label in ("healthy", "incomplete", "unknown"):
         verdict = verdict.replace(
@@ -98,7 +99,7 @@ class _Case(Record):
     def of_rule(self, match: Match, confidence: float, decided_by: str = "rule") -> Verdict:
         """The verdict that a match gives: its label, and what its rule says of it."""
         label, rule = match.label, match.rule
-        outcome = "degenerate" if label == "degenerate-output" else "failed"
+        outcome = _OUTCOMES.get(label, "failed")
         return self.verdict(
             label, confidence, rule["summary"], outcome=outcome, decided_by=decided_by, rule=rule["id"]
         )  # fmt: skip
@@ -128,7 +129,10 @@ def _from_log(
         return case.of_rule(root, max(0.5, root.rule.get("confidence", CERTAIN) - costs))
     if not incident.endings and (request := _wrong_request(incident, labels)):
         return case.of_rule(request, _WRONG_REQUEST)
-    endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
+    # Who ended it explains how it ended; what a lost partner leaves behind tells least.
+    endings = sorted(
+        incident.endings, key=lambda match: (match.label not in _OUTCOMES, bool(match.rule.get("distributed")))
+    )
     ending = next((match for match in endings if match.label != "healthy"), None)
     is_ready = any(match.rule["id"] in _LIVES for match in incident.outcomes)
     guess = ask() if (recognised or is_ready) and (ending is None or incident.troubles) else None

@@ -52,10 +52,10 @@ def test_examples(workshop: laws.Workshop) -> None:
 
 
 def test_every_label_has_rules_or_is_an_outcome(workshop: laws.Workshop) -> None:
-    """All labels but `incomplete` and `unknown` have rules."""
+    """All labels but `unknown` have rules."""
     with_rules = {rule["label"] for rule in workshop.rules.rules}
     assert len(with_rules) >= 24
-    assert set(workshop.rules.labels) - with_rules == {"incomplete", "unknown"}
+    assert set(workshop.rules.labels) - with_rules == {"unknown"}
 
 
 def test_every_anchor_is_reachable(workshop: laws.Workshop) -> None:

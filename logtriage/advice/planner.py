@@ -100,7 +100,8 @@ def _ended(verdict: Verdict, incident: Incident, notes: Sequence[str]) -> str | 
         return "Give the file that standard output and standard error of the launch went to: this one is empty."
     if any(match.rule["id"] == "ordered-stop" for match in incident.outcomes):
         return "Start it again if it was not meant to stop: somebody asked it to stop before it was ready."
-    return None
+    ending = next((match for match in incident.endings if match.rule["id"] == verdict.rule), None)
+    return ending.rule.get("hint", {}).get("text") if ending is not None else None
 
 
 def _is_bare(launch: Launch) -> bool:

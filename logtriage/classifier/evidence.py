@@ -122,9 +122,11 @@ def gather(incident: Incident, seen: Seen, is_alarm: IsAlarm, *, sm: int | None,
         is_by_others = is_by_others and not line.text[line.body :][:1].isspace()  # the code below a Python warning
         return at < stop and (is_by_others or is_alarm(_message(line), how=how))
 
-    alarms = [*_above(incident, seen, is_worth_it), *_alarms(incident, seen, taken, is_worth_it)]
+    above = list(_above(incident, seen, is_worth_it))
+    alarms = list(_alarms(incident, seen, taken, is_worth_it))
     if first is None and alarms:
         first = lines[alarms[0]].event
+    items += [Item(at, "text", FIRST, _message(lines[at])) for at in above]
     items += [Item(at, "text", ALARM if taken else FIRST, _message(lines[at])) for at in alarms]
     ended = next((match.event for match in incident.endings), None)
     at_stage = first if first is not None else ended if ended is not None else _last(seen)
