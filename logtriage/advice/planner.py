@@ -198,7 +198,7 @@ def _most_often(this: Case, summary: str) -> Step:
             if found.changes:
                 note = "It is not clear which part failed; this one is most often at fault."
                 change = found.changes[0].replace(confidence=round(found.changes[0].confidence / 2, 2))
-                return case.Step(f"{summary} First to try: {found.summary}", (change,), (note,))
+                return case.Step(f"{summary.rstrip('.')}. First to try: {found.summary}", (change,), (note,))
     return case.Step(summary, stop="no flag is known to help")
 
 
@@ -279,7 +279,7 @@ def _gaps(this: Case, step: Step) -> list[str]:
     removed = [change.flag for change in step.changes if change.removed]
     for flag in this.launch.flags:
         if flag not in removed and flag.startswith("--") and flag not in this.servers.flags(None):
-            notes.append(f"{flag} is not a known flag.")
+            notes.append(f"{flag} is not among the flags that are known here.")
     return notes
 
 
