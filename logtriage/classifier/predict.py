@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from array import array
-from operator import mul
+from operator import itemgetter, mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logtriage import whole_file
@@ -74,7 +74,7 @@ class _Vector(NamedTuple):
 
     names: list[str]
     values: list[float]
-    weights: list[list[int]]
+    weights: list[tuple[int, ...]]
     familiarity: float
 
 
@@ -169,10 +169,12 @@ class Model:
             values.append(value * self._scale[row])
             square += value * value
         length = math.sqrt(square) or 1.0
+        # One call for each label is twice as fast as one for each of its weights.
+        pick = itemgetter(*rows) if len(rows) > 1 else lambda own: tuple(own[row] for row in rows)
         return _Vector(
             names,
             [value / length for value in values],
-            [list(map(own.__getitem__, rows)) for own in self._weights],
+            [pick(own) for own in self._weights],
             square / (square + unknown) if square else 0.0,
         )
 
