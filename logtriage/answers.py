@@ -47,7 +47,7 @@ _SCRIPTS = {
 _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
 _SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters
 _CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
-_CUT_BODY = re.compile(r'[{\[].*"(?:choices|meta_info|output_ids)"', re.DOTALL)
+_CUT_BODY = re.compile(r"""[{\[].*["'](?:choices|meta_info|output_ids)["']""", re.DOTALL)
 
 
 class Answer(NamedTuple):
@@ -105,7 +105,7 @@ def _json(text: str) -> Any:
         return None
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 
 

@@ -17,10 +17,9 @@ _DISAGREES = 0.8
 _LESS_SURE = 0.69
 """What no rule knows is stranger than what the classifier was calibrated with: a guess is never as sure as a rule."""
 _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplete": "incomplete", "unknown": "failed"}
-_NO_FAILURE = ("healthy", "incomplete", "unknown")
 _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
-_SURE_OF_SILENT = 0.7
+_SURE_OF_SILENT = 0.75
 _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
@@ -126,11 +125,7 @@ def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool
 
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    return (
-        guess.is_odd
-        or (bool(guess.lines) and guess.label not in _NO_FAILURE)
-        or (guess.label != "unknown" and guess.failure >= _FAILURE)
-    )
+    return guess.is_odd or (guess.label != "unknown" and guess.failure >= _FAILURE)
 
 
 def considered(

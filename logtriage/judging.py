@@ -164,12 +164,16 @@ def judge_launches(
     if not reading.launches.get(own_launch, launch.nothing({})).command:  # the kernel's log names none, say
         own_launch = next((i for i in chosen if reading.launches[i].command), chosen[0] if chosen else 0)
     started = reading.launches.get(own_launch) or launch.nothing(options.facts)
+    recognised = (
+        classifying.GUESS in options.deciders or bool(evidence.marks) or _says(reading, rules, own, "recognised_by")
+    )
     decided = ladder.decide(
         found,
         rules.labels,
         finding,
         stage=_stage(found.root, evidence),
-        recognised=classifying.GUESS in options.deciders or bool(evidence.marks) or _recognised(reading, rules, own),
+        recognised=recognised,
+        foreign=not recognised and not _says(reading, rules, own, "related_words"),
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
         seen=options.seen,
@@ -238,8 +242,9 @@ def _stage(root: Match | None, evidence: incident.Evidence) -> str | None:
     return stages[-1] if stages else None
 
 
-def _recognised(reading: Reading, rules: RuleSet, own: Sequence[int]) -> bool:
-    words = rules.log["recognised_by"]
+def _says(reading: Reading, rules: RuleSet, own: Sequence[int], which: str) -> bool:
+    """Whether the launch's lines hold one of the words of a list in `log.yaml`."""
+    words = rules.log[which]
     texts = (
         line.text[line.body :]
         for number in own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import groupby
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from logtriage.answers import judge, read_response
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from logtriage.reading import Reading
     from logtriage.records import Line
 
+_ID = r"""["']id["']: ?["'][^"']+"""
+"""What the pieces of one stream have in common."""
+
 _LEAST = 32
 """Characters of a pasted text that is judged; shorter ones may be anything."""
 
@@ -24,13 +27,14 @@ def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
     """Return the first of some lines, each with an answer of the server as JSON or a piece of a streamed one, whose
     answer is garbage, and how.
     """
-    texts = ((at, reading.lines[at].text[reading.lines[at].start :]) for at in places)
-    for is_stream, group in groupby(texts, lambda found: found[1].startswith("data:")):
-        own = list(group)
-        answers = [(own[0][0], "\n".join(text for _, text in own))] if is_stream else own
-        for at, text in answers:
-            if finding := _judged(text):
-                return at, finding
+    streams: dict[str, tuple[int, list[str]]] = {}
+    for at in places:
+        text = reading.lines[at].text[reading.lines[at].start :]
+        name = re.search(_ID, text) if text.startswith("data:") else None
+        streams.setdefault(name[0] if name else str(at), (at, []))[1].append(text)
+    for at, pieces in streams.values():
+        if finding := _judged("\n".join(pieces)):
+            return at, finding
     return None
 
 
@@ -38,7 +42,9 @@ def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
     """Return the first line of garbage that stands behind or below a cue (`answer_cues`: a prompt, a print), and how
     it is. Only for logs in which nothing failed: each line that was kept is looked at.
     """
-    return next(((place, finding) for place, found in shown(reading, rules) if (finding := _judged(found))), None)
+    right = set(asked_for(reading, rules))
+    found = ((place, _judged(answer)) for place, answer in shown(reading, rules) if place not in right)
+    return next(((place, finding) for place, finding in found if finding), None)
 
 
 def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
@@ -58,8 +64,8 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
 def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
     """Yield the lines below those in which somebody asks for the same thing again and again."""
     asks = re.compile("|".join(rules.log["repeats_asked"]))
-    for at, line in enumerate(reading.lines):
-        if asks.search(line.text, line.start):
+    for at, (line, below) in enumerate(pairwise(reading.lines)):
+        if line.role == below.role == "text" and asks.search(line.text, line.start):
             yield at + 1
 
 

@@ -30,6 +30,7 @@ _INCOMPLETE = 0.9
 _SUPPORTED = 0.4
 _NOTHING = 0.35
 _NO_LAUNCH = 0.8
+_FOREIGN = 0.65  # any program may lack a module or fill a disk
 _SEEN = 0.9
 _SURE_OF_GARBAGE = 0.7
 
@@ -60,6 +61,7 @@ def decide(
     *,
     stage: str | None,
     recognised: bool,
+    foreign: bool,
     empty: bool,
     exit_code: int | None = None,
     seen: Seen | None = None,
@@ -69,12 +71,16 @@ def decide(
 
     `ask` asks the classifier, which is done only where no rule decides. `finding` is what is wrong with the server's
     answers, if any were given; `stage` the last stage that was reached; `recognised` whether this looks like the
-    server's log at all; `empty` whether there is no text in it; `exit_code` that of the launch, if the caller knows it;
-    `seen` what whoever launched it saw from outside.
+    server's log at all, `foreign` whether not even its libraries or a GPU are named; `empty` whether there is no text
+    in it; `exit_code` that of the launch, if the caller knows it; `seen` what whoever launched it saw from outside.
     """
     case = _Case(labels, stage, tuple(_candidates(incident)))
     verdict = _from_log(incident, case, recognised=recognised, empty=empty, ask=ask)
-    if exit_code is not None and verdict.label in ("incomplete", "unknown") and verdict.rule is None:
+    if foreign and verdict.outcome == "failed":
+        verdict = verdict.replace(confidence=min(verdict.confidence, _FOREIGN))
+    is_open = verdict.label in ("healthy", "incomplete", "unknown") and verdict.rule is None
+    was_asked = any(match.rule["id"] == "ordered-stop" for match in incident.outcomes)
+    if exit_code is not None and is_open and not was_asked:
         verdict = _with_exit_code(verdict, exit_code, labels)
     if seen is not None and verdict.label in ("healthy", "incomplete", "unknown"):
         verdict = verdict.replace(
@@ -129,11 +135,7 @@ def _from_log(
         return case.of_rule(root, max(0.5, root.rule.get("confidence", CERTAIN) - costs))
     if not incident.endings and (request := _wrong_request(incident, labels)):
         return case.of_rule(request, _WRONG_REQUEST)
-    # Who ended it explains how it ended; what a lost partner leaves behind tells least.
-    endings = sorted(
-        incident.endings, key=lambda match: (match.label not in _OUTCOMES, bool(match.rule.get("distributed")))
-    )
-    ending = next((match for match in endings if match.label != "healthy"), None)
+    ending = _ending(incident)
     is_ready = any(match.rule["id"] in _LIVES for match in incident.outcomes)
     guess = ask() if (recognised or is_ready) and (ending is None or incident.troubles) else None
     is_hinted = any(match.rule.get("shows_while_ready") for match in incident.supporting)
@@ -152,6 +154,18 @@ def _from_log(
     if incident.endings or incident.troubles:
         return case.verdict("unknown", min(unsure, _SURELY_UNKNOWN), _NO_REASON if incident.endings else _NO_RULE)
     return _without_failure(incident, case, recognised=recognised, empty=empty, is_ready=is_ready, doubt=doubt)
+
+
+def _ending(incident: Incident) -> Match | None:
+    """The end that tells most: a partner that was lost tells least, and who stopped a launch explains that it was
+    killed, but nothing else that went wrong.
+    """
+    endings = sorted(incident.endings, key=lambda match: bool(match.rule.get("distributed")))
+    stops = [match for match in endings if match.label == "incomplete"]
+    others = [match for match in endings if match.label not in ("healthy", "incomplete")]
+    if stops and not incident.troubles and all(match.label == "killed-unexplained" for match in others):
+        return stops[0]
+    return others[0] if others else None
 
 
 def _without_failure(

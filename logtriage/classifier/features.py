@@ -30,6 +30,8 @@ _A_COMMAND = 3
 """Paths from which on a line is taken for the command of a compiler: of that its beginning is enough."""
 
 _OF_A_COMMAND = 200
+_HEAD, _FOR_ARCHS = 300, 2000
+"""Characters of a line in which the name of an exception, and those of architectures, are looked for."""
 
 
 class Feature(NamedTuple):
@@ -171,7 +173,7 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
             told = _frame(item.text)
         else:
             tokens = lexicon.tokens(masked)
-            told = _of_line(item.text, tokens, [] if is_command else masking.oddities(masked))
+            told = _of_line(item.text[:_HEAD], tokens, [] if is_command else masking.oddities(masked))
             for token in tokens:
                 for group in token.groups:
                     groups[group] = max(groups.get(group, 0.0), item.weight)
@@ -252,7 +254,7 @@ def _circumstances(evidence: Evidence, groups: Mapping[str, float]) -> Iterator[
     named: set[int] = set()
     for item in evidence.items:
         if item.kind == "text" and item.weight == 1.0:
-            named |= masking.archs(item.text)
+            named |= masking.archs(item.text[:_FOR_ARCHS])
     own = evidence.sm // 10 if evidence.sm else None
     yield f"a:own {_class(own)}", 0.5
     others = {sm // 10 for sm in named if sm // 10 != own}

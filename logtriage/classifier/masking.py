@@ -20,7 +20,7 @@ _SUBSTITUTES = re.compile(
     |(?P<path>(?:(?<![\w.])|(?<=[\s'\"]-[IL]))(?=[/~.A-Za-z])(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)"""
 )
 _ARCH = re.compile(r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b")
-_DOTTED = r"(?i)capabilit\w*[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
+_DOTTED = r"(?i)capabilit\w{0,4}[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
 _MAJORS = r"\[(\d{1,2}(?:, ?\d{1,2})*)\]"
 _NO_TOOLKIT = r"capab|device|comp|arch|graph|mem|err|\bsm"  # what else may stand between CUDA and a number
 _TOOLKIT_VERSION = rf"(?i)\b(?:cuda|cu(?=1[1-4]\d\b))(?:(?!{_NO_TOOLKIT})[^\d\n]){{0,24}}1[1-4](?:\.?\d\b|\+)"

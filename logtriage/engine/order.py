@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import TYPE_CHECKING, TypeVar
 
 from logtriage.engine.identity import natural
@@ -13,12 +14,14 @@ if TYPE_CHECKING:
     from logtriage.engine.evidence import Evidence
     from logtriage.records import Match
 
+_DAY = 86400
 NEAR_SECONDS = 2.0
 NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
 
-# A line of the kernel's log, as dmesg and `dmesg -T` print it.
-_OF_KERNEL = re.compile(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\] ")
+# What the GPU's driver prints to the kernel's log, as dmesg shows it: seconds since the boot.
+_OF_DRIVER = re.compile(r"\[ *\d{1,8}\.\d{6}\] NVRM: ")
+_OF_DRIVER_DATED = re.compile(r"\[[A-Z][a-z]{2} ([A-Z][a-z]{2} [ \d]\d) \d\d:\d\d:\d\d \d{4}\] NVRM: ")
 
 _Item = TypeVar("_Item")
 
@@ -47,11 +50,24 @@ def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
     first, second = evidence.events[one.event].time, evidence.events[other.event].time
     if first is not None and second is not None and first != second:
         return first > second
-    if _OF_KERNEL.match(own.text) and not _OF_KERNEL.match(its.text):
+    if _is_of_the_same_hours(own.text, second):
         return False  # pasted below: it counts seconds since the boot, or has another time zone
     if own.file == its.file and own.origin != its.origin:  # read apart, printed one after the other
         return own.number > its.number
     return one.line > other.line
+
+
+def _is_of_the_same_hours(text: str, time: float | None) -> bool:
+    """Whether a line of the GPU's driver may be as old as another: it has no date, or one at most a day away."""
+    if _OF_DRIVER.match(text):
+        return True
+    dated = _OF_DRIVER_DATED.match(text)
+    if dated is None:
+        return False
+    if time is None or time < 2 * _DAY:  # a time of day
+        return True
+    days = (date.fromordinal(int(time // _DAY) + shift) for shift in (-1, 0, 1))
+    return any(f"{day:%b} {day.day:2d}" == dated[1] for day in days)
 
 
 def is_before(one: int, other: int, evidence: Evidence) -> bool:

@@ -20,7 +20,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 # Those that few logs need are compiled when they are first used.
 _FIRST_CALL = "(most recent call first)"
 _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$"
-_RAISED = r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
+_RAISED = r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
 _ELIDED_BEGINS = (".", "…", "[", "(", "<")
 _CHAIN = (
