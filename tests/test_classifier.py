@@ -384,6 +384,22 @@ def test_train_and_use(tmp_path: Path, run: Any) -> None:
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_figures_of_nothing_are_not_told(tmp_path: Path, run: Any) -> None:
+    """Of two labels with one family each none can be set aside: there is no share that was answered."""
+    pytest.importorskip("sklearn")
+    for label, cause in (("port-in-use", "OSError: the seat is taken"), ("host-resources", "OSError: it is full")):
+        for number in range(2):
+            folder = tmp_path / "logs" / f"{label}-{number}"
+            folder.mkdir(parents=True)
+            (folder / "run.log").write_text(HEAD + cause + "\n")
+            (folder / "case.yaml").write_text(yaml.safe_dump({"label": label, "split": "train", "family": label}))
+    done = run("train", "--corpus", "logs", "--only", "--output", "own.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "families that it had not seen: none, there are too few logs to set some aside"
+    )
+
+
 def test_nothing_to_train_with(tmp_path: Path, run: Any) -> None:
     """A folder without logs, and one with an unknown label, are refused with their names."""
     pytest.importorskip("sklearn")
