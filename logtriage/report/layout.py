@@ -67,8 +67,7 @@ def _root(data: dict[str, Any], detail: Detail, width: int | None) -> Iterator[R
     if root is None or not evidence:
         yield from _loose_lines(data, width)
         return
-    where = [("dim", "  " + ", ".join(parts))] if (parts := view.where(data)) else []
-    yield [("dim", "  --> "), ("plain", f"{root['file']}:{root['line']}"), *where]
+    yield [("dim", "  --> "), ("plain", f"{root['file']}:{root['line']}"), ("dim", "  " + ", ".join(view.where(data)))]
     evidence = list(_chosen(evidence, root["line"], detail))
     digits = len(str(max(item["line"] for item in evidence)))
     room = None if width is None else width - digits - 7
