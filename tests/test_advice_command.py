@@ -134,6 +134,7 @@ def test_text_of_a_shell_is_quoted_as_one_word(rules: RuleSet) -> None:
         ["sh", "-c", '"$@"', "--"],
         ["A=b", "/bin/bash", "-euc", 'cd $HOME\nexec "${@}" # it\'s here', "x", "nice"],
         ["docker", "run", "image", "bash", "-c", "exec $0 $*"],
+        ["cd", "/x", "&&", "A=b", "bash", "-c", 'exec "$@"', "bash"],
     ],
 )
 def test_a_script_that_gets_the_command_as_arguments(rules: RuleSet, wrapper: list[str]) -> None:

@@ -132,36 +132,34 @@ def _composed(launch: Launch, words: Sequence[str]) -> str:
     outer = _text_of_shell(wrapper) if script is None else None
     env = [f"{name}={_quoted(value)}" for name, value in launch.env.items() if not _holds(wrapper, name, value)]
     if outer is None:
-        before = _with_env(wrapper, env) if script is None else [*env, *_with_script(wrapper, script)]
-        return " ".join(part for part in (*before, inner, launch.redirect) if part)
+        return " ".join(part for part in (*_with_env(wrapper, env, script), inner, launch.redirect) if part)
     nested = _single(" ".join([*_with_env(wrapper[outer:], env), inner]))
     return " ".join(
         part for part in (*(_shell_word(word) for word in wrapper[:outer]), nested, launch.redirect) if part
     )
 
 
-def _with_env(words: Sequence[str], env: Sequence[str]) -> list[str]:
-    """Words in front of the command, with the variables in front of the last simple command among them."""
+def _with_env(words: Sequence[str], env: Sequence[str], script: int | None = None) -> list[str]:
+    """Words in front of the command, with the variables in front of the last simple command among them.
+
+    A script among them stays as it was: its variables are for the shell that reads it.
+    """
     place = max((index + 1 for index, word in enumerate(words) if re.fullmatch(_OPERATOR, word)), default=0)
-    written = [_shell_word(word) for word in words]
+    written = [_single(word) if index == script else _shell_word(word) for index, word in enumerate(words)]
     return [*written[:place], *env, *written[place:]]
 
 
 def _script(wrapper: Sequence[str]) -> int | None:
     """Where in a wrapper a script stands that gets the command as arguments (`bash -c 'exec "$@"' bash …`), or None.
 
-    Of a script that holds the command itself, the wrapper has single words.
+    Of a script that holds the command itself, the wrapper has single words, and operators between them.
     """
-    shells = [index for index, word in enumerate(wrapper) if word.rpartition("/")[2] in SHELLS]
-    for place in range(shells[0] + 2 if shells else len(wrapper), len(wrapper)):
+    shell = next((index for index, word in enumerate(wrapper) if word.rpartition("/")[2] in SHELLS), len(wrapper))
+    for place in range(shell + 2, len(wrapper)):
         if re.fullmatch(r"-\w*c", wrapper[place - 1]) and re.search(_ARGUMENTS, wrapper[place]):
-            return place
+            is_last = not any(re.fullmatch(_OPERATOR, word) for word in wrapper[place + 1 :])
+            return place if is_last else None
     return None
-
-
-def _with_script(wrapper: Sequence[str], script: int) -> list[str]:
-    """The words of a wrapper, with the script as it was: its variables are for the shell that reads it."""
-    return [_single(word) if place == script else _shell_word(word) for place, word in enumerate(wrapper)]
 
 
 def _text_of_shell(wrapper: Sequence[str]) -> int | None:

@@ -51,10 +51,10 @@ def remembered(
     """
     launch = launches.from_command(command, rules, facts)
     servers = Servers(rules.server)
-    own = _parts(launch, rules)
+    own = Redactor(rules.secrets).value(_parts(launch))  # evidence is without secrets already
     again: Again | None = None
     for attempt in reversed(evidence):
-        is_same = _parts(attempt.launch, rules) == own
+        is_same = _parts(attempt.launch) == own
         changed = history.changed(attempt.launch, launch)
         if is_same and attempt.outcome == "healthy" and not changed:
             break
@@ -70,11 +70,9 @@ def remembered(
     return again
 
 
-def _parts(launch: Launch, rules: RuleSet) -> object:
-    """What makes a command the same as another, without secrets: evidence has none either."""
-    return Redactor(rules.secrets).value(
-        {"wrapper": list(launch.wrapper), "env": dict(launch.env), "flags": dict(launch.flags)}
-    )
+def _parts(launch: Launch) -> dict[str, object]:
+    """What makes a command the same as another."""
+    return {"wrapper": list(launch.wrapper), "env": dict(launch.env), "flags": dict(launch.flags)}
 
 
 def _why_it_may_be_over(attempt: Attempt) -> str | None:
