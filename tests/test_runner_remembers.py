@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from logtriage.runner.ledger import Ledger
+from logtriage.runner.plan import Plan
+from logtriage.runner.preview import preview
 from tests.running import Told, free_port, labels, ran
 
 if TYPE_CHECKING:
@@ -119,13 +121,18 @@ def test_what_is_repeated_says_why(
 
 
 def test_another_environment_says_why(rules: RuleSet, failing: Any, tmp_path: Path) -> None:
-    """On another GPU the same is launched again, with the reason."""
+    """On another GPU the same is launched again, with the reason; `--dry-run` says so too."""
     failing(SM100)
     told = Told()
     for sm in (90, 120):
         run(tmp_path, rules, MOE, "triton", told=told, max_attempts=1, sm=sm)
     assert len(launched(tmp_path)) == 2
-    assert [note for note in told.notes if "sm has changed since" in note]
+    assert [note for note in told.notes if note.endswith(": sm has changed since")]
+    port = (tmp_path / "port").read_text()
+    words = f"sglang serve --model-path m --port {port} --tp 2 {MOE} triton".split()
+    for sm, expected in ((90, "not launched: "), (100, "launched again, though ")):
+        plan = Plan(command=words, ledger=str(tmp_path / "ledger.sqlite"), sm=sm, server_version="0.5.9")
+        assert [line for line in preview(plan, rules) if line.strip().startswith(expected)]
 
 
 def test_another_variable_is_another_command(rules: RuleSet, failing: Any, tmp_path: Path) -> None:

@@ -118,7 +118,9 @@ def value_of(launch: Launch, flag: str) -> str | None:
 def changed(then: Launch, now: Launch) -> str:
     """Return the names of what is known of both environments and differs, or nothing."""
     names = [name for name in _ENVIRONMENT if name in then.facts and name in now.facts]
-    return " and ".join(name for name in names if str(then.facts[name]) != str(now.facts[name]))
+    differ = [name for name in names if str(then.facts[name]) != str(now.facts[name])]
+    named = " and ".join(name for name in differ if name != "environment")
+    return named or ("the environment" if differ else "")
 
 
 def exclusions(attempts: Iterable[Attempt], launch: Launch, servers: Servers) -> list[Exclusion]:
