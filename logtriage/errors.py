@@ -10,7 +10,15 @@ class InputError(TriageError):
 
 
 class NoLogError(InputError):
-    """A file that can be read and is plainly no log; among the files of a folder or an archive it is passed over."""
+    """A file that is plainly no log, or cannot be unpacked here; one of a folder or an archive is passed over.
+
+    Attributes:
+        why: why it is passed over, in a few words.
+    """
+
+    def __init__(self, message: str, why: str = "no text") -> None:
+        self.why = why
+        super().__init__(message)
 
 
 class RuleError(TriageError):

@@ -97,14 +97,24 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
 
 
 def _draft_note(reading: Reading, judged: judging.Judged) -> list[str]:
-    """How to make a rule of what only the classifier recognised."""
-    if judged.verdict.decided_by != "classifier" or judged.root is None:
+    """How to make a rule of what only the classifier recognised, or nothing did."""
+    verdict = judged.verdict
+    at = None
+    if verdict.label == "unknown" and verdict.outcome == "failed":
+        at = next(iter((*judged.incident.troubles, *verdict.lines)), None)  # no root: it tells only how it ended
+    elif verdict.decided_by == "classifier" and judged.root is not None:
+        at = judged.root.line
+    if at is None:
         return []
     import shlex
 
-    line = reading.lines[judged.root.line]
-    place = shlex.quote(f"{reading.files[line.file].name}:{line.number}")
-    return [f"`logtriage rules new --from {place} --label {judged.verdict.label}` drafts a rule for it"]
+    line = reading.lines[at]
+    name = reading.files[line.file].name
+    if name.startswith("<"):  # a pipe, or no file at all: it cannot be read again
+        return []
+    place = shlex.quote(f"{name}:{line.number}")
+    label = "LABEL" if verdict.label == "unknown" else verdict.label
+    return [f"`logtriage rules new --from {place} --label {label}` drafts a rule for it"]
 
 
 def _fingerprint(reading: Reading, judged: judging.Judged) -> str | None:

@@ -141,10 +141,10 @@ class _Opened(Record):
     def passing_over(self) -> Iterator[None]:
         try:
             yield
-        except NoLogError:
+        except NoLogError as error:
             if self.passed is None:
                 raise
-            self.passed.add(self.source.name, "no text", was_log=True)
+            self.passed.add(self.source.name, error.why, was_log=True)
 
 
 def _opened(log: Log, rules: RuleSet, notes: list[str]) -> Iterator[_Opened]:

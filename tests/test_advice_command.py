@@ -127,6 +127,25 @@ def test_text_of_a_shell_is_quoted_as_one_word(rules: RuleSet) -> None:
     assert shlex.split(found[1])[5] == f"cd /x && {SERVER} --tp 8 {MOE} flashinfer_cutlass"
 
 
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        ["bash", "-c", '. ./envs.sh; exec "$@"', "bash"],
+        ["sh", "-c", '"$@"', "--"],
+        ["A=b", "/bin/bash", "-euc", 'cd $HOME\nexec "${@}" # it\'s here', "x", "nice"],
+        ["docker", "run", "image", "bash", "-c", "exec $0 $*"],
+        ["cd", "/x", "&&", "A=b", "bash", "-c", 'exec "$@"', "bash"],
+    ],
+)
+def test_a_script_that_gets_the_command_as_arguments(rules: RuleSet, wrapper: list[str]) -> None:
+    """The script stays as it is, for the shell that reads it; the command stays words of its own."""
+    words = [*wrapper, *SERVER.split(), "--tp", "8"]
+    found = command.render(launch(words, rules), [change()], rules)
+    assert found is not None
+    assert shlex.split(found[1]) == [*words, MOE, "flashinfer_cutlass"]
+    assert "'" in found[1]  # no variable of the script is for the shell that launches
+
+
 def test_a_direction_makes_no_command(rules: RuleSet) -> None:
     """A change without a value cannot be written down; neither can one without a command."""
     started = launch([f"{SERVER} --tp 8"], rules)

@@ -149,9 +149,10 @@ def test_shipped_weights_know_the_words_of_the_lexicon(shipped: dict[str, Any]) 
     assert shipped["lexicon"] == training.lexicon()
 
 
-def test_a_failure_in_other_words(rules: RuleSet) -> None:
+def test_a_failure_in_other_words(rules: RuleSet, tmp_path: Path) -> None:
     """A failure that no rule knows gets its label by the classifier, which shows line, words, and what to do."""
-    report = pipeline.analyze(_failure(), rules=rules)
+    (tmp_path / "run.log").write_bytes(_failure())
+    report = pipeline.analyze(tmp_path / "run.log", rules=rules)
     data = json_v1.to_dict(report)
     assert data["verdict"]["label"] == "oom-weight-shuffle"
     assert data["verdict"]["decided_by"] == "classifier"
@@ -160,7 +161,9 @@ def test_a_failure_in_other_words(rules: RuleSet) -> None:
     assert data["root_cause"]["text"].startswith("torch.AllocError")
     assert data["verdict"]["words"]
     assert all(word in data["verdict"]["because"] for word in data["verdict"]["words"])
-    assert any("logtriage rules new --from" in note and ":8" in note for note in data["notes"])
+    assert any("logtriage rules new --from" in note and "run.log:8" in note for note in data["notes"])
+    unnamed = json_v1.to_dict(pipeline.analyze(_failure(), rules=rules))
+    assert not any("logtriage rules new --from" in note for note in unnamed["notes"])
 
 
 def test_frames_alone_prove_nothing(rules: RuleSet) -> None:
@@ -382,6 +385,22 @@ def test_train_and_use(tmp_path: Path, run: Any) -> None:
     assert figures["logs"] == 3
     assert set(figures["labels"]) == set(causes)
     assert (tmp_path / "confusion.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_figures_of_nothing_are_not_told(tmp_path: Path, run: Any) -> None:
+    """Of two labels with one family each none can be set aside: there is no share that was answered."""
+    pytest.importorskip("sklearn")
+    for label, cause in (("port-in-use", "OSError: the seat is taken"), ("host-resources", "OSError: it is full")):
+        for number in range(2):
+            folder = tmp_path / "logs" / f"{label}-{number}"
+            folder.mkdir(parents=True)
+            (folder / "run.log").write_text(HEAD + cause + "\n")
+            (folder / "case.yaml").write_text(yaml.safe_dump({"label": label, "split": "train", "family": label}))
+    done = run("train", "--corpus", "logs", "--only", "--output", "own.json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "families that it had not seen: none, there are too few logs to set some aside"
+    )
 
 
 def test_nothing_to_train_with(tmp_path: Path, run: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from logtriage import resources
-from logtriage.workbench import laws
+from logtriage.workbench import laws, new_rule
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "corpus" / "recorded"
@@ -202,7 +202,7 @@ def test_a_rule_can_be_disabled(run: Any, tmp_path: Path) -> None:
 
 
 def test_a_drafted_rule_works(run: Any, tmp_path: Path) -> None:
-    """`rules new` prints a file that passes the rule test as it is, and fires on a line with other numbers."""
+    """`rules new` prints a file that passes the rule test once it has a summary, and fires on lines like that one."""
     (tmp_path / "a.log").write_text(
         "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m')\n"
         "[2026-01-01 10:00:01] Frobnicator 7 at 127.0.0.1:3000 can't read /var/frob/7.bin after 12.5 s\n"
@@ -212,12 +212,47 @@ def test_a_drafted_rule_works(run: Any, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "host-resources.yaml").write_text(done.stdout)
+    refused = run("rules", "lint", "--rules", "mine")
+    assert refused.returncode == 2
+    assert "the summary is that of a draft" in refused.stdout
+    (folder / "host-resources.yaml").write_text(done.stdout.replace(new_rule.PLACEHOLDER, "A frobnicator is stuck."))
     (tmp_path / "b.log").write_text("Frobnicator 12 at 127.0.0.1:4000 can't read /tmp/x/y after 3 s\n")
     checked = laws.check([resources.rules_folder(), folder], examples=True, within=folder)
     assert (checked.looked_at["hits"], checked.faults) == (1, [])
     assert "(host-resources, supporting)" in run("explain", "b.log:1", "--rules", "mine").stdout
     assert run("rules", "new", "--from", "a.log:2", "--label", "nonsense").returncode == 2
     assert run("rules", "new", "--from", "a.log", "--label", "host-resources").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["Killed", "[2026-01-01 10:00:02] Received sigquit from a child process. It usually means the child failed."],
+)
+def test_a_draft_for_how_a_launch_ended_is_warned_of(run: Any, tmp_path: Path, line: str) -> None:
+    """Such a line stands at the end of every failed launch; the draft is printed all the same."""
+    (tmp_path / "a.log").write_text(f"[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m')\n{line}\n")
+    done = run("rules", "new", "--from", "a.log:2", "--label", "oom-host")
+    assert (done.returncode, done.stdout.count("anchor:")) == (0, 1)
+    assert "tells only that something ended" in done.stderr
+
+
+def test_an_unknown_failure_names_the_line_for_a_rule(run: Any, tmp_path: Path) -> None:
+    """The command is whole but for the label, and how sure it is that nothing is known is not told as text."""
+    log = "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m')\n"
+    log += "Traceback (most recent call last):\nQuuxError: frobnicated\n"
+    (tmp_path / "my run.log").write_text(log)
+    shown = run("analyze", "my run.log").stdout
+    assert shown.startswith("unknown: Something failed that no rule knows\n")
+    assert "`logtriage rules new --from 'my run.log:3' --label LABEL` drafts a rule for it" in shown
+    assert json.loads(run("analyze", "my run.log", "--format", "json").stdout)["verdict"]["confidence"] > 0
+    assert "rules new --from" not in run("analyze", "-", input=log).stdout
+
+
+@pytest.mark.parametrize("command", ["lint", "test"])
+def test_where_a_folder_of_rules_is_given(run: Any, command: str) -> None:
+    """A folder without its option is told the option."""
+    done = run("rules", command, "mine")
+    assert (done.returncode, "given with --rules mine" in done.stderr) == (2, True)
 
 
 def test_explain(run: Any) -> None:
@@ -231,7 +266,36 @@ def test_explain(run: Any) -> None:
     assert "oom-weight-shuffle" in done.stdout
     assert "almost" in done.stdout
     assert run("explain", "no-such-label").returncode == 2
+    near = run("explain", "shell-say-killed")
+    assert (near.returncode, "did you mean shell-says-killed" in near.stderr) == (2, True)
+    assert "did you mean oom-kv-cache" in run("explain", "oom-kvcache").stderr
     assert run("explain", f"{FAILED}:999999").returncode == 2
+
+
+def test_explain_a_rule(run: Any, tmp_path: Path) -> None:
+    """The name of a rule, as reports print it, tells all that stands in its file; so does a name that it had before."""
+    own = tmp_path / "mine"
+    own.mkdir()
+    (own / "host-resources.yaml").write_text(
+        "label: host-resources\nrules:\n  - id: frobnicator-stuck\n    was: [frobnicator-old]\n"
+        "    summary: The frobnicator is stuck.\n    strength: decisive\n"
+        "    when: {sm: {at_least: 90}}\n"
+        "    any:\n      - anchor: frobnicator stuck at\n        regex: 'frobnicator stuck at \\d+'\n"
+        "      - use: gpu-oom\n"
+        "    hint: {text: Oil it.}\n    references: [the manual]\n"
+        "    examples:\n      hit: [frobnicator stuck at 7]\n"
+        "      miss: [{log: frobnicator stuck at last, because: it is a figure of speech}]\n"
+    )
+    shown = run("explain", "frobnicator-stuck", "--rules", "mine").stdout
+    for told in (
+        "frobnicator-stuck: The frobnicator is stuck.\n", "  label         host-resources\n",
+        "  strength      decisive\n", "  when          sm at_least 90\n", "  hint          Oil it.\n",
+        '    "frobnicator stuck at"  as frobnicator stuck at \\d+\n', "    the group gpu-oom of signatures.yaml\n",
+        "    the manual\n", "    | frobnicator stuck at 7\n", "because it is a figure of speech:\n",
+        "mine/host-resources.yaml:3",
+    ):  # fmt: skip
+        assert told in shown
+    assert run("explain", "frobnicator-old", "--rules", "mine").stdout == shown
 
 
 def test_usage_errors_and_version(run: Any) -> None:

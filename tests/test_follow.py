@@ -290,6 +290,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert out.startswith("incomplete")
 
 
+def test_a_missing_log_is_told(tmp_path: Path) -> None:
+    """Whoever mistypes a name sees what is waited for, also without a terminal; the log then counts as any other."""
+    path = tmp_path / "late.log"
+    words = [sys.executable, "-m", "logtriage", "analyze", str(path), "--follow", "--grace", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"logtriage: waiting for {path}: there is no such file yet\n"
+    path.write_bytes(START + FATAL)
+    out, rest = process.communicate(timeout=60)
+    assert (process.returncode, out[:7], rest) == (1, "oom-gpu", "")
+
+
 def _wait_until_it_reads(pid: int, path: Path) -> None:
     import time
 

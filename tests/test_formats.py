@@ -84,6 +84,23 @@ def test_junit_is_read_by_a_junit_parser(run: Any, tmp_path: Path, log: Path, ki
         assert f"--> {log}:29" in case.result[0].text
 
 
+def test_a_failure_that_is_not_known_is_an_error_in_junit(run: Any, tmp_path: Path) -> None:
+    """A launch that failed for no known reason is in error, as one is that is no launch at all."""
+    (tmp_path / "a.log").write_text(
+        "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m')\n"
+        "Traceback (most recent call last):\nQuuxError: frobnicated\n"
+    )
+    (tmp_path / "b.log").write_text("hello\n")
+    run("analyze", "--separate", "a.log", "b.log", "--format", "junit=r.xml", "--format", "json=r.json")
+    verdicts = [json.loads(line)["verdict"] for line in (tmp_path / "r.json").read_text().splitlines()]
+    assert [(verdict["label"], verdict["outcome"]) for verdict in verdicts] == [
+        ("unknown", "failed"), ("unknown", "unknown"),
+    ]  # fmt: skip
+    (suite,) = JUnitXml.fromfile(str(tmp_path / "r.xml"))
+    assert [[type(result) for result in case.result] for case in suite] == [[Error], [Error]]
+    assert (suite.failures, suite.errors) == (0, 2)
+
+
 def test_junit_of_several_launches_agrees_with_fail_on(run: Any, tmp_path: Path) -> None:
     """Each launch is a case, and one that --fail-on does not count is skipped."""
     words = ("analyze", "--separate", str(FAILED), str(HEALTHY), "--format", "junit=r.xml", "--fail-on", "oom-host")

@@ -279,6 +279,35 @@ def test_what_stands_in_a_folder(rules: RuleSet, tmp_path: Path) -> None:
     assert "gone.log (No such file or directory)" in told
 
 
+@pytest.mark.parametrize("kind", ["folder", "tar"])
+def test_a_log_that_cannot_be_unpacked_is_passed_over(
+    rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """Without the package for Zstandard the others are read, and a note says what is missing."""
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    packed = b"\x28\xb5\x2f\xfd" + b"packed" * 9
+    files = {**LOGS, "node99.log.zst": packed}
+    place = folder(tmp_path / "logs", files) if kind == "folder" else tar(tmp_path / "x.tar", files)
+    report = judge(str(place), rules)
+    assert report["root_cause"]["node"] == 11
+    assert "node99.log.zst (Zstandard, which needs pip install 'logtriage[zstd]')" in "".join(report["notes"])
+    alone = folder(tmp_path / "alone", {"node99.log.zst": packed})
+    with pytest.raises(InputError, match=r"holds no log .*logtriage\[zstd\]"):
+        judge(str(alone), rules)
+
+
+def test_a_log_that_may_not_be_read_is_passed_over(
+    rules: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are read. (Root may read everything, so the answer of the system is put in its place.)"""
+    base = folder(tmp_path / "logs", LOGS)
+    monkeypatch.setattr(os, "access", lambda name, _mode: not str(name).endswith("node0.log"))
+    report = judge(str(base), rules)
+    assert report["root_cause"]["node"] == 11
+    assert "node0.log (permission denied)" in "".join(report["notes"])
+
+
 def test_a_kernel_log_in_an_archive(rules: RuleSet, tmp_path: Path) -> None:
     """A member that is named like the kernel's log is read as such, and tells what happened on its node."""
     launch = nodes.Launch(2)

@@ -99,6 +99,66 @@ def test_an_input_of_the_action_is_no_script(job: Any) -> None:
     assert "$(touch" in done.stderr
 
 
+@pytest.fixture
+def action(job: Any) -> Any:
+    """Runs the action's step with the inputs given, and returns what it printed and the outputs it set."""
+
+    def call(**inputs: str) -> tuple[Any, str]:
+        action = yaml.safe_load((ROOT / "action.yml").read_text())
+        (step,) = action["runs"]["steps"]
+        given = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()} | inputs
+        outputs = job.work / "output"
+        outputs.write_text("")
+        done = job(
+            step["run"], GITHUB_ACTION_PATH=str(ROOT), GITHUB_OUTPUT=str(outputs),
+            GITHUB_STEP_SUMMARY=str(job.work / "summary.md"),
+            **{name: _expanded(text, given) for name, text in step["env"].items()},
+        )  # fmt: skip
+        return done, outputs.read_text()
+
+    return call
+
+
+def test_outputs_of_several_launches_are_those_of_the_worst(job: Any, action: Any) -> None:
+    """With --separate the JSON is one document a line."""
+    (job.work / "well.log").write_bytes((ROOT / "corpus/recorded/parrot-moe/run.log").read_bytes())
+    (job.work / "bad.log").write_bytes(FAILED.read_bytes())
+    done, outputs = action(logs="well.log bad.log", arguments="--separate --exit-zero")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert outputs == "label=unsupported-config\noutcome=failed\n"
+
+
+def test_an_earlier_report_is_not_that_of_this_step(job: Any, action: Any) -> None:
+    """Where analyze fails there are no outputs, and no report for a later step to upload."""
+    assert action(logs=str(FAILED))[1]
+    done, outputs = action(logs="missing.log")
+    assert (done.returncode, outputs) == (2, "")
+    assert not list(job.work.glob("logtriage.*"))
+
+
+@pytest.mark.parametrize("logs", ["my run.log", "my run.log\n", "  my run.log\nother.log\n", "other.log third.log"])
+def test_names_of_logs_with_blanks(job: Any, action: Any, logs: str) -> None:
+    """A line is a path; only a single line that names no file holds several."""
+    for name in ("my run.log", "other.log", "third.log"):
+        (job.work / name).write_bytes(FAILED.read_bytes())
+    done, outputs = action(logs=logs, arguments="--separate")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert outputs.startswith("label=unsupported-config\n")
+
+
+def test_a_baseline_begins_with_the_first_report(job: Any, action: Any) -> None:
+    """A baseline that is not there yet is a note; the same failure is then no news, also where one file is both."""
+    inputs = {"logs": str(FAILED), "baseline": "last.json", "json": "last.json", "fail-on": "oom-host, new"}
+    first, _ = action(**inputs)
+    assert first.returncode == 1
+    assert first.stderr.startswith("logtriage: last.json is not there yet")
+    second, outputs = action(**inputs)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert outputs
+    done, outputs = action(**(inputs | {"logs": "missing.log"}))
+    assert (done.returncode, outputs, (job.work / "last.json").is_file()) == (2, "", True)
+
+
 def test_gitlab_job(job: Any) -> None:
     """The template writes the report that GitLab reads as JUnit, and the page, whatever the job did."""
     template = yaml.safe_load((FOLDER / "gitlab-ci.yml").read_text())[".logtriage"]

@@ -70,6 +70,18 @@ def shown_on(data: dict[str, Any], width: int, height: int) -> list[str]:
     return ["".join(piece for _, piece in row) for row in text.on_screen(data, width, height)]
 
 
+def test_no_line_ends_with_blanks(story: dict[str, Any]) -> None:
+    """Neither with colours nor without; where neither rank nor stage is known nothing stands behind the root line."""
+    data = json.loads(json.dumps(story))
+    data["verdict"]["stage"] = data["root_cause"]["rank"] = data["root_cause"]["node"] = None
+    stream = io.StringIO()
+    text.print_coloured(data, stream, size=(120, 60), verbose=True)
+    for shown in (stream.getvalue(), text.render(data, verbose=True)):
+        lines = re.sub(r"\x1b\[[\d;]*m", "", shown).split("\n")
+        assert any(line.startswith("  --> ") for line in lines)
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_colours_only_for_a_terminal(story: dict[str, Any]) -> None:
     """On a large screen the coloured report holds the same words as the plain one, and no row is longer than it."""
     stream = Terminal()

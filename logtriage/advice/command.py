@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from logtriage.advice.hints import has_gap
 from logtriage.engine.launch import spec_of
 from logtriage.intake.launch_command import FLAG, SHELLS, canonical, find_command
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from logtriage.records import Change, Launch
 
 _PLAIN = r"[\w@%+=:,./~^-]+"
+_ARGUMENTS = r"\s|\$\{?[@*\d]"
 _OPERATOR = r"&&|\|[|&]?|;|&|\n"
 _TARGET = r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)"
 
@@ -28,11 +30,13 @@ _TARGET = r"(?:[12&]?>{1,2}\|?\s*|\btee\s+(?:-a\s+)?)(?P<file>[^\s;|&<>]+)"
 def render(launch: Launch, changes: Sequence[Change], rules: RuleSet) -> tuple[tuple[str, ...], str] | None:
     """Return the words of the changed command and its text, or None where a change cannot be made to it.
 
-    None as well where no command is known, where a change names only a direction, or where a variable would have to be
-    set inside a wrapper.
+    None as well where no command is known, where a change names only a direction or a value that was not filled, or
+    where a variable would have to be set inside a wrapper.
     """
     spec = spec_of(rules)
     if launch.command is None or not all(change.is_complete for change in changes):
+        return None
+    if any(has_gap(str(change.new)) for change in changes if not change.removed):
         return None
     flags = [change for change in changes if change.flag.startswith("-")]
     env = {change.flag: str(change.new) for change in changes if not change.flag.startswith("-")}
@@ -124,21 +128,38 @@ def _composed(launch: Launch, words: Sequence[str]) -> str:
     """The command put together from its parts; what a shell gets as one word is quoted as one word."""
     inner = " ".join(_quoted(word) for word in words)
     wrapper = list(launch.wrapper)
-    outer = _text_of_shell(wrapper)
+    script = _script(wrapper)
+    outer = _text_of_shell(wrapper) if script is None else None
     env = [f"{name}={_quoted(value)}" for name, value in launch.env.items() if not _holds(wrapper, name, value)]
     if outer is None:
-        return " ".join(part for part in (*_with_env(wrapper, env), inner, launch.redirect) if part)
+        return " ".join(part for part in (*_with_env(wrapper, env, script), inner, launch.redirect) if part)
     nested = _single(" ".join([*_with_env(wrapper[outer:], env), inner]))
     return " ".join(
         part for part in (*(_shell_word(word) for word in wrapper[:outer]), nested, launch.redirect) if part
     )
 
 
-def _with_env(words: Sequence[str], env: Sequence[str]) -> list[str]:
-    """Words in front of the command, with the variables in front of the last simple command among them."""
+def _with_env(words: Sequence[str], env: Sequence[str], script: int | None = None) -> list[str]:
+    """Words in front of the command, with the variables in front of the last simple command among them.
+
+    A script among them stays as it was: its variables are for the shell that reads it.
+    """
     place = max((index + 1 for index, word in enumerate(words) if re.fullmatch(_OPERATOR, word)), default=0)
-    written = [_shell_word(word) for word in words]
+    written = [_single(word) if index == script else _shell_word(word) for index, word in enumerate(words)]
     return [*written[:place], *env, *written[place:]]
+
+
+def _script(wrapper: Sequence[str]) -> int | None:
+    """Where in a wrapper a script stands that gets the command as arguments (`bash -c 'exec "$@"' bash …`), or None.
+
+    Of a script that holds the command itself, the wrapper has single words, and operators between them.
+    """
+    shell = next((index for index, word in enumerate(wrapper) if word.rpartition("/")[2] in SHELLS), len(wrapper))
+    for place in range(shell + 2, len(wrapper)):
+        if re.fullmatch(r"-\w*c", wrapper[place - 1]) and re.search(_ARGUMENTS, wrapper[place]):
+            is_last = not any(re.fullmatch(_OPERATOR, word) for word in wrapper[place + 1 :])
+            return place if is_last else None
+    return None
 
 
 def _text_of_shell(wrapper: Sequence[str]) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from logtriage.advice import hints
 from logtriage.advice.evidence import Setting
 from logtriage.records import Attempt, Candidate, Record
 
@@ -54,6 +55,7 @@ def attempt(report: Report, source: str) -> Attempt:
     root, verdict = report.root, report.verdict
     match = report.incident.root
     rule: dict[str, Any] = match.rule if match is not None and match.rule["id"] == verdict.rule else {}
+    facts = {**(match.facts if match is not None and rule else {}), **(root.facts if root else {})}
     return Attempt(
         source=source,
         label=verdict.label,
@@ -67,8 +69,8 @@ def attempt(report: Report, source: str) -> Attempt:
         value=root.value if root else None,
         component=root.component if root else None,
         blocks=dict(rule.get("blocks", {})),
-        hint=dict(rule.get("hint", {})),
-        facts=dict(root.facts) if root else {},
+        hint=hints.of(rule, root, facts),
+        facts=facts,
     )
 
 
@@ -113,15 +115,23 @@ def value_of(launch: Launch, flag: str) -> str | None:
     return None if value is None else str(value)
 
 
+def changed(then: Launch, now: Launch) -> str:
+    """Return the names of what is known of both environments and differs, or nothing."""
+    names = [name for name in _ENVIRONMENT if name in then.facts and name in now.facts]
+    differ = [name for name in names if str(then.facts[name]) != str(now.facts[name])]
+    named = " and ".join(name for name in differ if name != "environment")
+    return named or ("the environment" if differ else "")
+
+
 def exclusions(attempts: Iterable[Attempt], launch: Launch, servers: Servers) -> list[Exclusion]:
     """Return what attempts rule out for the next launch, which is like `launch`."""
     found = []
     for earlier in attempts:
         if earlier.outcome in _FAILED:
-            changed = _changed(earlier.launch, launch)
+            differs = changed(earlier.launch, launch)
             for exclusion in _width(earlier, launch, servers):
-                why = f"{exclusion.why} (but {changed} has changed since)" if changed else exclusion.why
-                found.append(exclusion.replace(advisory=bool(changed), why=why))
+                why = f"{exclusion.why} (but {differs} has changed since)" if differs else exclusion.why
+                found.append(exclusion.replace(advisory=bool(differs), why=why))
     return found
 
 
@@ -205,12 +215,6 @@ def _component(flag: str, servers: Servers) -> str:
     return next((name for name, other in servers.components.items() if other == flag), "")
 
 
-def _changed(then: Launch, now: Launch) -> str:
-    """The names of what is known of both environments and differs."""
-    names = [name for name in _ENVIRONMENT if name in then.facts and name in now.facts]
-    return " and ".join(name for name in names if str(then.facts[name]) != str(now.facts[name]))
-
-
 def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion]:
     """What one failed attempt rules out; nothing, where another process held the memory."""
     if earlier.facts.get("other_pid") and "this process has" in earlier.text:
@@ -226,10 +230,13 @@ def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion
     for name, blocked in earlier.blocks.items():
         if name.startswith("--"):
             found.append(Exclusion(earlier.label, earlier.source, earlier.label, flag=name, value=blocked))
+    config = tuple((flag, value_of(earlier.launch, flag)) for flag in servers.backends)
     if earlier.label == "unknown" and earlier.flag is None:
-        config = tuple((flag, value_of(earlier.launch, flag)) for flag in servers.backends)
         return [Exclusion("it failed and nobody knows why", earlier.source, earlier.label, config=config)]
     flag, value = blamed(earlier, servers, setting)
+    if flag is None and not found and _is_of_backends(earlier):
+        why = f"{earlier.label}, and it is not clear which part failed"
+        return [Exclusion(why, earlier.source, earlier.label, config=config)]
     if flag is None or earlier.retry in ("same-config", "n/a") or earlier.action == "free-memory":
         return found
     why = f"{earlier.label}: {earlier.text[:120]}" if earlier.text else earlier.label
@@ -242,6 +249,15 @@ def _width(earlier: Attempt, launch: Launch, servers: Servers) -> list[Exclusion
             wide = Exclusion(why, earlier.source, earlier.label, flag=flag, kernels=min(of_value), exact=exact)
             found.append(wide)
     return found
+
+
+def _is_of_backends(earlier: Attempt) -> bool:
+    """Whether other backends are the way out of a failure that blames none."""
+    return (
+        (earlier.outcome, earlier.action) == ("failed", "change-flag")
+        and earlier.retry not in ("same-config", "n/a")
+        and earlier.label not in ("unsupported-config", "port-in-use")
+    )
 
 
 def blamed(earlier: Attempt, servers: Servers, setting: Setting) -> tuple[str | None, str | None]:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from logtriage.advice.case import Step
+from logtriage.advice.hints import filled
 from logtriage.records import Change
 
 if TYPE_CHECKING:
@@ -42,16 +43,31 @@ def holder(case: Case) -> str | None:
     own, allocated = (_gib(found[1]) if (found := re.search(pattern, text)) else None for pattern in (_HAS, _ALLOCATED))
     if own is not None and allocated is not None and allocated > own + _SPARE:
         return None  # it is not in the process that PyTorch takes for its own
-    if _is_small(case):
+    if _is_small(case.now):
         return None  # this launch takes too much, whoever else is there
     return f"Process {facts['other_pid']} holds {_size(case)}"
 
 
-def _is_small(case: Case) -> bool:
+def may_be_held(attempt: Attempt) -> bool:
+    """Return whether processes that the message names may be others, and hold what was missing.
+
+    They are the launch itself where its own memory would not fit on the GPU beside theirs.
+    """
+    if not attempt.facts.get("other_pid") or _is_small(attempt):
+        return False
+    total, own = _gib(attempt.facts.get("total")), re.search(_ALLOCATED, attempt.text)
+    return total is None or own is None or (_gib(own[1]) or 0.0) + _of_others(attempt) <= total + _SPARE
+
+
+def _of_others(attempt: Attempt) -> float:
+    """GiB that the processes hold which the message names."""
+    return sum(_gib(size) or 0.0 for size in re.findall(_OTHERS, attempt.text))
+
+
+def _is_small(attempt: Attempt) -> bool:
     """Whether all other processes that the message names hold a small part of the GPU."""
-    total = _gib(case.now.facts.get("total"))
-    others = sum(_gib(size) or 0.0 for size in re.findall(_OTHERS, case.now.text))
-    return total is not None and others < _SHARE * total
+    total = _gib(attempt.facts.get("total"))
+    return total is not None and _of_others(attempt) < _SHARE * total
 
 
 def _size(case: Case) -> str:
@@ -73,7 +89,7 @@ def step(case: Case) -> Step:
         who = f"process {case.now.facts['other_pid']} with {_size(case)}"
         which = (
             "That is little beside what this launch takes"
-            if _is_small(case)
+            if _is_small(case.now)
             else "In a container that can be this launch itself: ask nvidia-smi"
         )
         notes.append(f"The message names {who}. {which}.")
@@ -93,7 +109,7 @@ def step(case: Case) -> Step:
         to = f" to {value}" if value is not None else ""
         now = f" (now {old})" if old else ""
         source = f"rule {case.now.rule}" if case.now.hint.get("flag") == flag else "servers/sglang/flags.yaml"
-        hinted = _filled(str(case.now.hint.get("text")), case.now.facts)
+        hinted = filled(str(case.now.hint.get("text")), case.now.facts)
         why = hinted if case.now.hint.get("flag") == flag and "…" not in hinted else entry["why"]
         if value is not None and _host_figures(case, entry) is not None:
             why = _of_host(case)
@@ -103,7 +119,7 @@ def step(case: Case) -> Step:
             notes.append(f"The log has no figure that a number for {flag} could rest on.")
         minimum = value is not None and flag == _FRACTION and case.now.facts.get("minimum") is not None
         sure = case.sure("direction" if value is None else "message" if minimum else "figures")
-        change = Change(flag, old, value, _filled(str(why), case.now.facts), sure, source)
+        change = Change(flag, old, value, filled(str(why), case.now.facts), sure, source)
         return Step(f"{verb} {flag}{to}{now}.", (change,), tuple(notes))
     summary = str(case.now.hint.get("text") or case.head["remedy"]["advice"])
     if notes:
@@ -286,7 +302,3 @@ def _number(value: Any) -> float | None:
 def _gib(text: Any) -> float | None:
     found = re.fullmatch(r"([\d.]+) ?([KMG]i?B)", str(text or ""))
     return float(found[1]) * _UNITS[found[2]] if found else None
-
-
-def _filled(template: str, facts: Mapping[str, Any]) -> str:
-    return re.sub(r"\{(\w+)\}", lambda match: str(facts.get(match[1], "…")), template)

@@ -6,13 +6,13 @@ with candidates that only history can give.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
+from logtriage.advice import hints
 from logtriage.records import Advice, Attempt, Change, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from logtriage.advice.case import Case, Step
     from logtriage.engine.ruleset import RuleSet
@@ -48,9 +48,7 @@ def plan(
     match = incident.root
     rule: dict[str, Any] = match.rule if match is not None and match.rule["id"] == verdict.rule else {}
     facts = {**(match.facts if match is not None and rule else {}), **(root.facts if root else {})}
-    hint = {key: _fill(text, facts) for key, text in rule.get("hint", {}).items()}
-    if root is not None and hint.get("flag") == rule.get("implies", {}).get("flag") is not None:
-        hint["flag"] = root.flag or hint["flag"]
+    hint = hints.of(rule, root, facts)
     action = str(rule.get("action") or head["action"])
     told = hint.get("text") if "…" not in hint.get("text", "") else None
     summary = str(told or (head.get("remedy") or {}).get("advice") or head["title"])
@@ -87,8 +85,11 @@ def advise(
 ) -> Advice:
     """Return the advice for an attempt that is known only as evidence, such as one of a ledger."""
     head = rules.labels[now.label]
+    # Ledgers hold hints that were written down before they were filled.
+    now = now.replace(hint={key: hints.filled(text, now.facts) for key, text in now.hint.items()})
     verdict = Verdict(now.label, confidence, "rule", now.outcome, now.retry, now.rule)
-    summary = str(now.hint.get("text") or (head.get("remedy") or {}).get("advice") or head["title"])
+    told = now.hint.get("text") if not hints.has_gap(now.hint.get("text", "")) else None
+    summary = str(told or (head.get("remedy") or {}).get("advice") or head["title"])
     return _with_knowledge(verdict, now, summary, rules, history, pinned, ())[1]
 
 
@@ -301,8 +302,3 @@ def _ruled_out(this: Case) -> list[dict[str, str | None]]:
     for flag, dead, why, source, _ in dead_values(this.launch, (), this.servers, this.setting):
         found.append({"flag": flag, "value": dead or "auto", "why": why, "source": source})
     return list({(item["flag"], item["value"]): item for item in reversed(found)}.values())[::-1]
-
-
-def _fill(template: Any, facts: Mapping[str, Any]) -> str:
-    """Replace ``{name}`` by the fact of that name; a fact that was not caught reads as an ellipsis."""
-    return re.sub(r"\{(\w+)\}", lambda match: str(facts.get(match[1], "…")), str(template))

@@ -94,12 +94,14 @@ def fit(
     labels = sorted({sample.label for sample in samples})
     if len(labels) < 2:
         raise InputError(f"training needs logs of two labels or more; there are {len(samples)} of {labels or 'none'}")
-    held_out, familiar = _held_out(samples, labels, progress)
+    held_out, familiar, is_judged = _held_out(samples, labels, progress)
     truth = np.array([labels.index(sample.label) for sample in samples])
     weights = np.array([sample.weight for sample in samples])
     launches = np.array([sample.is_launch for sample in samples])
     if launches.any():
-        held_out, familiar, truth, weights = held_out[launches], familiar[launches], truth[launches], weights[launches]
+        held_out, familiar, truth, weights, is_judged = (
+            column[launches] for column in (held_out, familiar, truth, weights, is_judged)
+        )
     scale = _scale(held_out, truth, weights)
     probabilities = _softmax(held_out * scale)
     threshold = _threshold(probabilities, truth, weights, labels)
@@ -112,7 +114,7 @@ def fit(
     units = (np.abs(coefficients * scale).max(axis=0) / 127).astype("<f4")
     units[units == 0] = 1.0
     whole = np.rint(coefficients * scale / units).astype("i1")
-    figures = _figures(probabilities, truth, weights, labels, threshold)
+    figures = _figures(probabilities[is_judged], truth[is_judged], weights[is_judged], labels, threshold)
     body = {
         "format": FORMAT,
         "labels": labels,
@@ -136,11 +138,16 @@ def _packed(numbers: Any) -> str:
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
-def _held_out(samples: Sequence[Sample], labels: list[str], progress: Callable[[str, float], None]) -> tuple[Any, Any]:
-    """Return the scores of each sample by a model that has not seen its family, and how familiar it was."""
+def _held_out(
+    samples: Sequence[Sample], labels: list[str], progress: Callable[[str, float], None]
+) -> tuple[Any, Any, Any]:
+    """Return the scores of each sample by a model that has not seen its family, how familiar it was, and whether
+    there was such a model: without the family two labels must be left.
+    """
     folds = np.array([_fold(sample.family) for sample in samples])
     scores = np.zeros((len(samples), len(labels)))
     familiar = np.zeros(len(samples))
+    is_judged = np.zeros(len(samples), dtype=bool)
     for fold in range(FOLDS):
         progress(f"held-out families, part {fold + 1} of {FOLDS}", fold / FOLDS * 0.9)
         rest = [sample for sample, own in zip(samples, folds, strict=True) if own != fold]
@@ -153,8 +160,8 @@ def _held_out(samples: Sequence[Sample], labels: list[str], progress: Callable[[
         matrix, known = space.vectors(held)
         found = np.full((len(held), len(labels)), -30.0)
         found[:, [labels.index(label) for label in own_labels]] = matrix @ coefficients.T + bias
-        scores[folds == fold], familiar[folds == fold] = found, known
-    return scores, familiar
+        scores[folds == fold], familiar[folds == fold], is_judged[folds == fold] = found, known, True
+    return scores, familiar, is_judged
 
 
 def _fold(family: str) -> int:
@@ -224,7 +231,7 @@ def _threshold(probabilities: Any, truth: Any, weights: Any, labels: list[str]) 
 
 def _figures(probabilities: Any, truth: Any, weights: Any, labels: list[str], threshold: float) -> dict[str, Any]:
     best, given = probabilities.max(axis=1), probabilities.argmax(axis=1)
-    failures = np.array([labels[label] not in _NONE for label in truth])
+    failures = np.array([labels[label] not in _NONE for label in truth], dtype=bool)
     sure = failures & (best >= threshold)
     right = given == truth
 
@@ -234,6 +241,7 @@ def _figures(probabilities: Any, truth: Any, weights: Any, labels: list[str], th
 
     return {
         "samples": len(truth),
+        "failures": int(failures.sum()),
         "right": share(right, failures),
         "answered": share(sure, failures),
         "right_of_answered": share(right, sure),

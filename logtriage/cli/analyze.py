@@ -69,8 +69,8 @@ Examples:
               help="Follow so much longer after a failure: other ranks still print.")  # fmt: skip
 @click.option("--separate", is_flag=True, help="The logs are of unrelated launches: one report for each.")
 @click.option("--fail-on", metavar="NAME,...",
-              help="Exit with 1 for these labels or outcomes (failed, degenerate, unknown, incomplete; with --baseline "
-                   "also new) and with 0 for all others.")  # fmt: skip
+              help="Exit with 1 for these labels or outcomes (failed, degenerate, unknown, incomplete, healthy; with "
+                   "--baseline also new) and with 0 for all others.")  # fmt: skip
 @click.option("--baseline", type=click.Path(dir_okay=False), metavar="FILE",
               help="An earlier report in JSON: say whether this is the same failure or a new one.")  # fmt: skip
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever the verdict.")

@@ -1,4 +1,4 @@
-"""``logtriage explain``: what a label means, or what the rules see in one line."""
+"""``logtriage explain``: what a label or a rule means, or what the rules see in one line."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from logtriage.redact import Redactor
 from logtriage.workbench import explain
 
 
-@click.command("explain", epilog="Examples: logtriage explain oom-kv-cache, logtriage explain run.log:4127")
-@click.argument("what", metavar="LABEL|LOG:LINE")
+@click.command(
+    "explain",
+    epilog="Examples: logtriage explain oom-kv-cache, logtriage explain shell-says-killed, "
+    "logtriage explain run.log:4127",
+)
+@click.argument("what", metavar="LABEL|RULE|LOG:LINE")
 @RULES
 @click.option("--sm", type=SM, help="Compute capability of the GPU times ten.")
 @click.option("--server-version", type=VERSION, metavar="X.Y.Z", help="Version of SGLang.")
 def command(what: str, folders: tuple[str, ...], **given: Any) -> int:
-    """Say what a LABEL means, or which rules fired on a LINE of a LOG, which almost did, and what they missed."""
-    rules = pipeline.load_rules(rule_folders(folders))
+    """Say what a LABEL or a RULE means, or which rules fired on a LINE of a LOG, which almost did, and why not."""
+    own = rule_folders(folders)
+    rules = pipeline.load_rules(own)
     path, number = log_and_line(what)
     if number is None:
         if os.path.exists(what):
-            raise click.BadParameter(f"which line? Give LOG:LINE, such as {what}:12", param_hint="LABEL|LOG:LINE")
-        for row in explain.label_rows(what, rules):
+            raise click.BadParameter(f"which line? Give LOG:LINE, such as {what}:12", param_hint="LABEL|RULE|LOG:LINE")
+        for row in explain.rows(what, rules, own):
             output.say(row)
         return 0
     facts = {name: value for name, value in given.items() if value is not None}

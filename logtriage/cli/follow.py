@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from logtriage import following
+from logtriage.cli import output
+from logtriage.report import plain
 
 if TYPE_CHECKING:
     from logtriage.engine.ruleset import RuleSet
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 def follow(name: str, rules: RuleSet, options: Options, given: dict[str, Any]) -> tuple[Report, bool]:
     """Follow a log; return the report, and whether following was interrupted (the report is then on what there was)."""
+    if name != "-" and not os.path.exists(name):
+        output.complain(plain.one_line(f"logtriage: waiting for {name}: there is no such file yet"))
     is_shown = sys.stderr.isatty()
     follower = following.Follower(
         name, rules, options, following.system_clock(), given["until"], given["grace"], _show if is_shown else None

@@ -35,7 +35,16 @@ def list_rules(label: str | None, folders: tuple[str, ...]) -> int:
     return exit_codes.HEALTHY
 
 
+def _no_folder(_context: click.Context, _parameter: click.Parameter, words: tuple[str, ...]) -> None:
+    if words:
+        raise click.UsageError(f"a folder of rules is given with --rules {words[0]}")
+
+
+_NO_FOLDER = click.argument("words", nargs=-1, metavar="", expose_value=False, callback=_no_folder)
+
+
 @command.command("lint", short_help="Check rule files without running their examples.")
+@_NO_FOLDER
 @RULES
 def lint(folders: tuple[str, ...]) -> int:
     """Check rule files without running their examples; every fault has its file and line."""
@@ -43,6 +52,7 @@ def lint(folders: tuple[str, ...]) -> int:
 
 
 @command.command("test")
+@_NO_FOLDER
 @RULES
 def test(folders: tuple[str, ...]) -> int:
     """Check rule files and run all their examples."""
@@ -70,6 +80,11 @@ def new(place: str, label: str, folders: tuple[str, ...]) -> int:
         raise click.BadParameter(f"no label {label!r}; `logtriage rules list` shows them", param_hint="--label")
     answer = explain.explain_line(path, number, rules, pipeline.Options())[-1]
     line = answer.line
+    if ending := next((rule["id"] for rule, strength, _ in answer.fired if strength == "symptom"), None):
+        output.complain(
+            f"logtriage: this line tells only that something ended or gave up (rule {ending}), not why: "
+            "name the line of the failure, which mostly stands before it"
+        )
     redact = Redactor(rules.secrets)
     is_frame = line.role == "frame"
     message = redact.text(redact.across(answer.lines).get(answer.at, line.text)[line.start :])

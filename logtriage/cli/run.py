@@ -70,7 +70,8 @@ def command(trailing: list[str] | None, /, **given: Any) -> int:
     """Launch CMD (after `--`), follow its log, stop it when it cannot work, change one thing, and try again.
 
     It ends with a server that answers sensibly, or with a table of what was tried. What failed is remembered in a
-    ledger: the next run on the same machine does not repeat it. Only processes that it started are ever ended.
+    ledger: the next run on the same machine does not repeat it, or says why it may be over. Only processes that it
+    started are ever ended.
     """
     from logtriage.following import system_clock
     from logtriage.runner import plan as plans

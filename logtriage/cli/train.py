@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -57,8 +58,13 @@ def command(corpora: tuple[str, ...], path: str, *, only: bool) -> int:
     card = data["card"]
     held_out = card["held_out_families"]
     output.say(f"{path}: {len(data['labels'])} labels from {card['logs']} logs of {card['families']} families")
-    output.say(
-        f"families that it had not seen: {held_out['answered']:.0%} answered, "
-        f"{held_out['right_of_answered']:.0%} of these right"
-    )
+    output.say(f"families that it had not seen: {_told(held_out)}")
     return exit_codes.HEALTHY
+
+
+def _told(figures: dict[str, Any]) -> str:
+    if not figures["failures"]:
+        return "none, there are too few logs to set some aside"
+    if not figures["answered"]:
+        return "0% answered"
+    return f"{figures['answered']:.0%} answered, {figures['right_of_answered']:.0%} of these right"

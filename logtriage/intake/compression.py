@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from logtriage.errors import InputError
+from logtriage.errors import InputError, NoLogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -136,8 +136,9 @@ def _zstd(name: str) -> tuple[Callable[[], _Unpacker], int, type[Exception]]:
     try:
         module = import_module("zstandard")
     except ImportError as error:
-        raise InputError(
+        raise NoLogError(
             f"{name}: is compressed with Zstandard, which needs the extra 'zstd': "
-            "pip install 'logtriage[zstd]' (or unpack it: zstd -d)"
+            "pip install 'logtriage[zstd]' (or unpack it: zstd -d)",
+            "Zstandard, which needs pip install 'logtriage[zstd]'",
         ) from error
     return lambda: module.ZstdDecompressor().decompressobj(), _ZSTD_SLICE, module.ZstdError

@@ -121,6 +121,8 @@ def _files(path: str, kind: str, passed: Passed) -> Iterator[Found]:
             continue
         if not stat.S_ISREG(found.st_mode):
             passed.add(name, "no file")
+        elif not os.access(name, os.R_OK):
+            passed.add(name, "permission denied")
         elif (found.st_dev, found.st_ino) not in seen:  # `latest.log` is a link to another one
             seen.add((found.st_dev, found.st_ino))
             yield Found(name, lambda name=name: open_file(name), is_kernel_log(name))  # type: ignore[misc]

@@ -11,7 +11,7 @@ from logtriage.report import plain, text, view
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_ENDS = {"failed": "failure", "degenerate": "failure", "incomplete": "error", "unknown": "error"}
+_ENDS = {"failed": "failure", "degenerate": "failure", "incomplete": "error"}
 _NOT_IN_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
@@ -21,7 +21,7 @@ def render(reports: Sequence[dict[str, Any]], counts: Sequence[bool] | None = No
     suite = Tree.SubElement(suites, "testsuite", name="logtriage")
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for number, report in enumerate(reports):
-        end = _ENDS.get(report["verdict"]["outcome"], "")
+        end = "error" if report["verdict"]["label"] == "unknown" else _ENDS.get(report["verdict"]["outcome"], "")
         if end and counts is not None and not counts[number]:
             end = "skipped"
         totals["tests"] += 1

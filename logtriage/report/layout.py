@@ -51,8 +51,9 @@ def rows(
 def _headline(data: dict[str, Any]) -> Iterator[Row]:
     verdict = data["verdict"]
     style = _OUTCOME_STYLE[verdict["outcome"]]
-    sure = f"{verdict['confidence']:.0%} sure"
-    yield [(style, verdict["label"]), ("plain", f": {verdict['title']}  "), ("dim", f"({sure})")]
+    is_known = verdict["label"] != "unknown"  # how sure it is that it does not know would be read the other way
+    sure = [("dim", f"  ({verdict['confidence']:.0%} sure)")] if is_known else []
+    yield [(style, verdict["label"]), ("plain", f": {verdict['title']}"), *sure]
     for note in view.launch_notes(data):
         yield [("plain", f"{_INDENT}{note}")]
     if compared := data.get("baseline"):

@@ -56,7 +56,9 @@ def _print(stream: IO[str], size: tuple[int, int] | None, shown: Callable[[int, 
 
     console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
     for row in shown(*(size or (console.size.width, console.size.height))):
-        console.print(Text.assemble(*((text, STYLES[style]) for style, text in row)))
+        line = Text.assemble(*((text, STYLES[style]) for style, text in row))
+        line.rstrip()
+        console.print(line)
 
 
 def _harmless(rows: Iterable[Row]) -> Iterator[Row]:

@@ -121,24 +121,32 @@ class Loop:
         )
         if isinstance(found, Retry):
             self._retries[step.command] = done + 1
-        if isinstance(found, Next) and found.command in self._tried:
-            return Stop("what is advised next was tried already", result.report.advice)
-        return found
+        return self._untried(found) if isinstance(found, Next) else found
+
+    def _untried(self, step: Next) -> Next | Stop:
+        """A step, or a stop where its command has failed: then nothing is left to recommend."""
+        if step.command not in self._tried:
+            return step
+        new = " ".join(step.changed) if step.changed else "the same"
+        return Stop(f"nothing is left to try: what would come next ({new}) has failed already")
 
     def _sparing(self, step: Next) -> Next | Stop | None:
         """Take the step after a failure that the ledger knows, without launching what would fail again."""
         plan = self._setup.plan
-        known = choices.known_failure(step.command, self._setup.rules, self._facts(), self._evidence, plan.pin)
-        if known is None or step.command in self._tried:
+        known = choices.remembered(step.command, self._setup.rules, self._facts(), self._evidence, plan.pin)
+        if isinstance(known, choices.Again):
+            self._setup.observer.note(known.told)
+        if not isinstance(known, choices.Known):
             return None
         self._tried.add(step.command)
         text = f"not launched, since {known.attempt.source} shows that it fails here ({known.attempt.label})"
+        text += "; `logtriage ledger forget` makes it forget"
         self._known.append(f"{self._shown(step.command)}: {text}")
-        self._setup.observer.note(f"{text}; `logtriage ledger forget` makes it forget")
+        self._setup.observer.note(text)
         advice = known.advice
         if advice.command_text is None:
             return Stop(advice.summary, advice)
-        return Next.from_advice(advice)
+        return self._untried(Next.from_advice(advice))
 
     def _launch(self, step: Next) -> tuple[Attempt, Result]:
         setup, plan = self._setup, self._setup.plan
@@ -247,8 +255,11 @@ class Loop:
         """A command as text to paste, with a variable for each secret."""
         return shown(command, self._redactor)
 
-    def _outcome(self, state: str, because: str, **more: Any) -> Outcome:
-        return Outcome(state, because, tuple(self._entries), tuple(self._known), **more)
+    def _outcome(self, state: str, because: str, *, advice: records.Advice | None = None, **more: Any) -> Outcome:
+        text = advice.command_text if advice is not None else None
+        if advice is not None and text is not None and tuple(launcher.from_text(text)) in self._tried:
+            advice = advice.replace(changes=(), command=None, command_text=None)  # it has failed
+        return Outcome(state, because, tuple(self._entries), tuple(self._known), advice, **more)
 
 
 def _unused(folder: str, stem: str) -> str:

@@ -33,8 +33,10 @@ def preview(plan: Plan, rules: RuleSet) -> Iterator[str]:
         yield f"  preflight: {redactor.text(warning)}"
     path = plan.ledger or ledger.default_path()
     evidence = list(ledger.Ledger(path).evidence()) if os.path.exists(path) else []
-    known = choices.known_failure(command, rules, facts, evidence, plan.pin)
-    if known is not None:
+    known = choices.remembered(command, rules, facts, evidence, plan.pin)
+    if isinstance(known, choices.Again):
+        yield f"  {known.told}"
+    elif known is not None:
         yield f"  not launched: {known.attempt.source} shows that it fails here ({known.attempt.label})"
         yield f"  instead: {redactor.text(known.advice.command_text or known.advice.summary)}"
     launch = launches.from_command(command, rules, facts)

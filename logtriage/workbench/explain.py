@@ -1,16 +1,19 @@
-"""Which rules fired on a line of a log, which almost did and what they missed, and what a label means."""
+"""Which rules fired on a line of a log, which almost did and what they missed; what a label or a rule means."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logtriage import pipeline
+from logtriage import pipeline, resources
+from logtriage.engine.rule_source import RuleSource
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from logtriage.engine.ruleset import RuleSet
+    from logtriage.engine.schema import Rule, Signature
     from logtriage.records import Line
 
 
@@ -70,14 +73,70 @@ def _expressions(line: Line, rules: RuleSet, known: set[str]) -> Iterator[tuple[
                 break
 
 
-def label_rows(label: str, rules: RuleSet) -> list[str]:
-    """Return what a label means, as lines. Raises InputError for an unknown label."""
-    head = rules.labels.get(label)
-    if head is None:
-        from difflib import get_close_matches
+def rows(word: str, rules: RuleSet, folders: Sequence[Path]) -> list[str]:
+    """Return what a label, or a rule of the built-in ones and those in `folders`, means, as lines.
 
-        near = get_close_matches(label, rules.labels, n=3, cutoff=0.4) or sorted(rules.labels)
-        raise InputError(f"no label {label!r}; did you mean {' or '.join(near[:3])}? `logtriage rules list` shows all")
+    Raises InputError for a word that is neither.
+    """
+    if word in rules.labels:
+        return label_rows(word, rules)
+    found = RuleSource([resources.rules_folder(), *folders]).rules
+    for label, rule, document, place in found:
+        if word in (rule.id, *rule.was):
+            return rule_rows(label, rule, document.fault((*place, "id"), "").rstrip(": "))
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, [*rules.labels, *(rule.id for _, rule, _, _ in found)], n=3, cutoff=0.5)
+    raise InputError(
+        f"no label and no rule {word!r}; did you mean {' or '.join(near or sorted(rules.labels)[:3])}? "
+        "`logtriage rules list` shows the labels, `logtriage rules list LABEL` the rules of one"
+    )
+
+
+def rule_rows(label: str, rule: Rule, place: str) -> list[str]:
+    """Return what a rule knows and how it shows in a log, as lines; `place` is where it is written."""
+    parts = [f"{rule.id}: {rule.summary}", "", f"  label         {label}", f"  strength      {rule.strength}"]
+    if rule.stages:
+        parts.append(f"  stages        {', '.join(rule.stages)}")
+    for name, condition in rule.when.items():
+        tests = condition.model_dump(by_alias=True, exclude_none=True)
+        parts.append(f"  when          {name} {' and '.join(f'{test} {value}' for test, value in tests.items())}")
+    if rule.hint is not None:
+        parts.append(f"  hint          {rule.hint.text}")
+    parts.append(f"  written in    {place}")
+    for title, signatures in (("any of", rule.any), ("with one of", rule.with_), ("unless one of", rule.unless)):
+        if signatures:
+            parts += ["", f"  {title}:", *(f"    {_signature(signature)}" for signature in signatures)]
+    if rule.references:
+        parts += ["", "  references:", *(f"    {' '.join(reference.split())}" for reference in rule.references)]
+    for number, hit in enumerate(rule.examples.hit):
+        parts += ["", *(["  examples:"] if number == 0 else [])]
+        parts += _quoted(hit if isinstance(hit, str) else hit.log)
+    for miss in rule.examples.miss:
+        parts += ["", f"  must not hit, because {miss.because}:", *_quoted(miss.log)]
+    return parts
+
+
+def _signature(signature: Signature) -> str:
+    if signature.use is not None:
+        return f"the group {signature.use} of signatures.yaml"
+    where = {"log": "anywhere in the log", "before": "before it"}.get(signature.scope, "")
+    parts = [
+        f'"{signature.anchor}"',
+        f"as {signature.regex}" if signature.regex else "",
+        "in a frame" if signature.on == "frame" else "",
+        where,
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def _quoted(log: str) -> list[str]:
+    return [f"    | {line}" for line in log.rstrip("\n").split("\n")]
+
+
+def label_rows(label: str, rules: RuleSet) -> list[str]:
+    """Return what a label means, as lines."""
+    head = rules.labels[label]
     own = [rule for rule in rules.rules if rule["label"] == label]
     parts = [f"{label}: {head['title']}", "", f"  {' '.join(head['about'].split())}", ""]
     if head.get("decides"):

@@ -13,6 +13,7 @@ from logtriage.engine.rule_source import RuleSource
 from logtriage.engine.ruleset import TIME_LIMIT, RuleSet
 from logtriage.engine.schema import Hit, Miss, Rule
 from logtriage.errors import RuleError
+from logtriage.workbench.new_rule import PLACEHOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,6 +81,8 @@ class Workshop:
 
     def _lint_rule(self, placed: _Placed) -> Iterator[str]:
         rule = placed.rule
+        if rule.summary == PLACEHOLDER:
+            yield placed.fault("the summary is that of a draft: say who prints this, and when", "summary")
         if rule.strength == "decisive":
             if not rule.references:
                 yield placed.fault("a decisive rule names its source in 'references'", "id")

@@ -19,6 +19,8 @@ _EXPRESSIONS = {"path": r"\S+", "address": r"[\d.:]+", "hex": r"\w+", "number": 
 _MIN_ANCHOR = 5
 _MAX_EXAMPLE = 600
 _MAX_WORDS = 5
+PLACEHOLDER = "Say who prints this, and when."
+"""The summary of a draft, which `logtriage rules lint` does not let pass."""
 
 
 class Draft(NamedTuple):
@@ -53,11 +55,11 @@ def render(label: str, message: str, *, on_frame: bool = False) -> str:
     """Return a rule file for `label` with a drafted rule for `message` (of a frame of a traceback, if `on_frame`)."""
     found = draft(message)
     rows = [
-        f"# Save it as {label}.yaml in a folder of yours, then: logtriage rules test --rules FOLDER",
+        f"# Save it as {label}.yaml in a folder of yours with a summary, then: logtriage rules test --rules FOLDER",
         f"label: {label}",
         "rules:",
         f"  - id: {found.id}",
-        '    summary: "Say who prints this, and when."',
+        f"    summary: {_quoted(PLACEHOLDER)}",
         "    strength: supporting    # decisive once the message proves the label; then add references and a miss",
         "    any:",
         f"      - anchor: {_quoted(found.anchor)}",
