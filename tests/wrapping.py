@@ -139,6 +139,8 @@ WRAPPERS: dict[str, Wrap] = {
     "aws-stream": _prefix("{t}.123Z  AllTraffic/i-0a1b2c3d4e5f "),
     "tracing": _prefix("{t}.123456Z  INFO launcher::serve: "),
     "python-logging": _prefix("{date},123 - launcher.serve - INFO - "),
+    "ts": _prefix("Nov 29 {clock} "),
+    "jenkins": _prefix("[{t}.123Z] "),
     "line-numbers": _numbered("{n:6d}\t"),
     "line-numbers-close": _numbered("{n:7d} "),
     "grep-n": _numbered("{n}:"),
