@@ -258,10 +258,6 @@ class Attempt:
         if (text := self._disk_is_full()) is not None:  # and what it died of could not be written
             return self._over(results.DISK_FULL, f"{text}; it ended with exit code {code}", label="host-resources")
         report = self._follower.report(self._options.replace(exit_code=code))
-        if report.label == "healthy" and not results.ended_well(report, code):
-            label = "killed-unexplained" if code in (-9, 137) else "unknown"
-            seen = Seen(label, f"it ended with exit code {code}, though nothing in its log asks it to")
-            report = self._follower.report(self._options.replace(exit_code=code, seen=seen))
         report = results.where_to_look(report, self.order, code)
         stopped = self.stop()
         left = ", and left processes behind, which were ended" if stopped.signals else ""
