@@ -38,7 +38,9 @@ def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess 
     if not seen.tells:
         return None
     found = model.guess(extract(seen, model.lexicon))
-    return found.replace(is_forced=GUESS in options.deciders, is_alone="rules" not in options.deciders)
+    is_last = bool(found.lines and built.own_events) and built.lines[found.lines[0]].event == built.own_events[-1]
+    is_forced, is_alone = GUESS in options.deciders, "rules" not in options.deciders
+    return found.replace(is_forced=is_forced, is_alone=is_alone, is_last=is_last)
 
 
 def gather(

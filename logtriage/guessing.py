@@ -24,7 +24,7 @@ _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
 """How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""
-_FAILURE = 0.9
+_FAILURE = 0.75
 """How sure it must be that something failed for a silent log to be no launch that is still going on."""
 
 
@@ -52,8 +52,9 @@ def verdict(
     failed = bool(incident.troubles or incident.endings)
     if not failed and incident.outcomes and not (head.get("shows_while_ready") and _is_plain(guess, incident)):
         return None
-    if not failed and not incident.outcomes and guess.confidence < _SURE_OF_SILENT:
-        return None  # nothing in it has the form of a failure
+    ends_so = guess.is_last or head.get("shows_while_ready")
+    if not failed and not incident.outcomes and not (ends_so and guess.confidence >= _SURE_OF_SILENT):
+        return None  # nothing in it has the form of a failure, or it goes on
     if not incident.troubles and any(match.rule.get("distributed") for match in incident.endings):
         return None  # of a rank that lost its partner the other one's log tells why
     if not guess.is_alone and guess.lines and _is_ending(guess.lines[0], incident):
@@ -124,8 +125,11 @@ def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool
 
 
 def suspects(guess: Guess) -> bool:
-    """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait."""
-    return guess.is_odd or (guess.label != "unknown" and guess.failure >= _FAILURE)
+    """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait.
+
+    What a launch dies of it says last; what it goes on after was a warning.
+    """
+    return guess.is_odd or (guess.is_last and guess.label != "unknown" and guess.failure >= _FAILURE)
 
 
 def considered(

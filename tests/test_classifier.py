@@ -228,12 +228,22 @@ def test_a_sign_of_nan_casts_doubt_on_healthy(rules: RuleSet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "is_odd", "suspected"), [(0.95, False, True), (0.7, False, False), (0.5, True, True)]
+    ("failure", "is_odd", "is_last", "suspected"),
+    [(0.95, False, True, True), (0.95, False, False, False), (0.7, False, True, False), (0.5, True, False, True)],
 )
-def test_what_makes_a_silent_log_suspect(failure: float, *, is_odd: bool, suspected: bool) -> None:
-    """A log without a failure by form is unknown, not incomplete, only where a failure is very likely."""
-    guess = predict.Guess("hang-timeout", 0.5, is_sure=False, is_odd=is_odd, failure=failure)
+def test_what_makes_a_silent_log_suspect(failure: float, *, is_odd: bool, is_last: bool, suspected: bool) -> None:
+    """A log without a failure by form is unknown, not incomplete, only where its end is very likely one."""
+    guess = predict.Guess("hang-timeout", 0.5, is_sure=False, is_odd=is_odd, failure=failure, is_last=is_last)
     assert guessing.suspects(guess) is suspected
+
+
+def test_what_a_launch_goes_on_after(rules: RuleSet) -> None:
+    """Words of a failure that no rule knows make a silent log a failed one where it ends with them, and only there."""
+    alarm = "scheduler: the memory limit of the container was exceeded, the server has to give up\n"
+    goes_on = "[2026-02-11 09:30:21] Load weight begin. avail mem=77.90 GB\n"
+    ends, lives = (pipeline.analyze((HEAD + log).encode(), rules=rules) for log in (alarm, alarm + goes_on))
+    assert (ends.verdict.outcome, lives.verdict.outcome) == ("failed", "incomplete")
+    assert lives.verdict.confidence < accuracy.SURE
 
 
 def test_the_lexicon_names_what_there_is(rules: RuleSet) -> None:

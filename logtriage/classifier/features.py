@@ -133,9 +133,11 @@ class Lexicon:
         return found
 
     def _word(self, raw: str) -> _Word:
-        whole = raw.lower().replace("-", "_").strip("_")
-        parts = [part.lower() for part in _PIECE.findall(raw)]
-        tokens = [self._token(whole)] if len(parts) > 1 and len(whole) > 3 else []
+        is_plain = raw.islower() and raw.isalpha() and raw.isascii()  # most are, and have no parts to look for
+        parts = [raw] if is_plain else [part.lower() for part in _PIECE.findall(raw)]
+        tokens = []
+        if len(parts) > 1 and len(whole := raw.lower().replace("-", "_").strip("_")) > 3:
+            tokens.append(self._token(whole))
         code_at = None
         for part in parts:
             code_at = len(tokens) if part in self._codes else code_at
@@ -146,12 +148,11 @@ class Lexicon:
     def _token(self, word: str) -> _Token:
         known = self._known.get(word)
         if known is None:
-            groups = list(self._whole.get(word, ()))
-            groups += [group for start, group in self._starts.get(word[:_LEAST_START], ()) if word.startswith(start)]
-            own = tuple(dict.fromkeys(groups))
-            stem = [f"m:{word[:_STEM]}"] if len(word) > _STEM else []
-            names = (f"w:{word[:24]}", *stem, *(f"g:{group}" for group in own))
-            known = self._known[word] = _Token(word, own, names)
+            groups = self._whole.get(word, ())
+            if starts := self._starts.get(word[:_LEAST_START]):
+                groups = dict.fromkeys([*groups, *(group for start, group in starts if word.startswith(start))])
+            names = [f"w:{word[:24]}", f"m:{word[:_STEM]}"] if len(word) > _STEM else [f"w:{word}"]
+            known = self._known[word] = _Token(word, tuple(groups), (*names, *[f"g:{group}" for group in groups]))
         return known
 
 
@@ -177,10 +178,11 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
             for token in tokens:
                 for group in token.groups:
                     groups[group] = max(groups.get(group, 0.0), item.weight)
+        weight, at = item.weight, item.at
         for name, words in told.items():
             known = found.get(name)
-            if known is None or item.weight > known.weight:
-                found[name] = Feature(item.weight, item.at, words)
+            if known is None or weight > known.weight:
+                found[name] = Feature(weight, at, words)
     for name, weight in _circumstances(evidence, groups):
         found[name] = Feature(weight, -1, "")
     return found

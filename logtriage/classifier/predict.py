@@ -46,7 +46,8 @@ class Guess(Record):
         lines: indexes of the lines that weighed most; `words`: their words that did.
         candidates: the labels next to it; `unknown`: how likely it is that no label fits;
             `failure`: that something failed at all.
-        is_forced: whether the label is to be given however unlikely it is; `is_alone`: whether no rules took part.
+        is_forced: whether the label is to be given however unlikely it is; `is_alone`: whether no rules took part;
+            `is_last`: whether the launch says nothing more behind the line that weighed most.
     """
 
     label: str
@@ -60,6 +61,7 @@ class Guess(Record):
     failure: float = 0.0
     is_forced: bool = False
     is_alone: bool = False
+    is_last: bool = False
 
 
 class Scored(Record):
@@ -159,11 +161,11 @@ class Model:
         names, rows, values = [], [], []
         square = unknown = 0.0
         for name in sorted(features):
-            row = self._row.get(name)
+            row, weight = self._row.get(name), features[name].weight
             if row is None:
-                unknown += (features[name].weight * self._unknown_idf) ** 2
+                unknown += (weight * self._unknown_idf) ** 2
                 continue
-            value = features[name].weight * self._idf[row]
+            value = weight * self._idf[row]
             names.append(name)
             rows.append(row)
             values.append(value * self._scale[row])
