@@ -44,12 +44,18 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
 
 
 def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
-    """Return the launch to judge of every file, and of every container in it: the last one that has an outcome."""
+    """Return the launch to judge of every file, and of every container in it: the last one that has an outcome.
+
+    Who shows launches in blocks of a text asks about the one that failed, also where another one did well.
+    """
     chosen: dict[tuple[int, str], int] = {}
     for stream, own in _servers(launches_by_stream(reading), reading, rules).items():
         chosen[stream] = own[-1]
         if len(own) > 1:  # of a single launch there is nothing to choose
-            chosen[stream] = next((i for i in reversed(own) if has_outcome(reading, rules, options, [i])), own[-1])
+            judged = {launch: _by_rules(reading, rules, options, [launch]) for launch in reversed(own)}
+            ended = [launch for launch in judged if judged[launch].verdict.label != "incomplete"]
+            asked = [launch for launch in ended if _is_asked_about(judged[launch], launch, reading)]
+            chosen[stream] = next(iter(asked or ended), own[-1])
     return chosen
 
 
@@ -89,18 +95,18 @@ def _is_own(launches: Sequence[int], reading: Reading, rules: RuleSet) -> bool:
 def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
     """Return notes on logs that hold several launches, one for those of which the same one is judged."""
     alike: dict[tuple[int, int], list[str]] = {}
-    is_open = False
+    is_later = False
     for stream, own in launches_by_stream(reading).items():
         if len(own) > 1 and stream in chosen:
             place = own.index(chosen[stream]) + 1
             alike.setdefault((len(own), place), []).append(reading.files[stream[0]].name)
-            is_open = is_open or place < len(own)
+            is_later = is_later or place < len(own)
     notes = [
         f"{names[0]} {f'and {len(names) - 1} more: each ' if len(names) > 1 else ''}holds {count} launches; "
         f"number {place} is judged"
         for (count, place), names in alike.items()
     ]
-    return [*notes, "a later launch has no outcome yet"] if is_open else notes
+    return [*notes, "a later launch did not fail or has no outcome yet"] if is_later else notes
 
 
 def count_launches(reading: Reading) -> int:
@@ -128,8 +134,28 @@ def has_outcome(
     skews: Mapping[int, Skew] | None = None,
 ) -> bool:
     """Return whether launches, judged as one, came to anything."""
+    return _by_rules(reading, rules, options, launches, skews).verdict.label != "incomplete"
+
+
+def _by_rules(
+    reading: Reading,
+    rules: RuleSet,
+    options: Options,
+    launches: Iterable[int],
+    skews: Mapping[int, Skew] | None = None,
+) -> Judged:
+    """What rules alone say of launches, judged as one."""
     plain = options.replace(deciders=[name for name in options.deciders if name == "rules"])
-    return judge_launches(reading, rules, plain, None, launches, skews).verdict.label != "incomplete"
+    return judge_launches(reading, rules, plain, None, launches, skews)
+
+
+def _is_asked_about(judged: Judged, launch: int, reading: Reading) -> bool:
+    """Whether a launch failed and somebody shows it in a block of its own: then the block is what the text is about."""
+    if judged.root is None:
+        return False
+    later = (event.first for event in reading.clock.events if event.launch > launch)
+    below = reading.lines[judged.root.line : next(later, len(reading.lines))]
+    return any(line.role == "fence" for line in below)
 
 
 def judge_launches(

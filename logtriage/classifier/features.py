@@ -148,11 +148,12 @@ class Lexicon:
     def _token(self, word: str) -> _Token:
         known = self._known.get(word)
         if known is None:
-            groups = self._whole.get(word, ())
+            groups = tuple(self._whole.get(word, ()))
             if starts := self._starts.get(word[:_LEAST_START]):
-                groups = dict.fromkeys([*groups, *(group for start, group in starts if word.startswith(start))])
+                groups = (*groups, *(group for start, group in starts if word.startswith(start)))
+                groups = tuple(dict.fromkeys(groups))
             names = [f"w:{word[:24]}", f"m:{word[:_STEM]}"] if len(word) > _STEM else [f"w:{word}"]
-            known = self._known[word] = _Token(word, tuple(groups), (*names, *[f"g:{group}" for group in groups]))
+            known = self._known[word] = _Token(word, groups, (*names, *[f"g:{group}" for group in groups]))
         return known
 
 

@@ -107,7 +107,8 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
         return ""
     if event.stage == "serving":
         return _said_by_a_client(event, evidence)
-    if lives.of(match.event).ready > match.line:
+    ready = lives.of(match.event).ready
+    if ready > match.line and not (event.traceback is not None and _is_another_block(match.line, ready, evidence)):
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
         return ""
@@ -118,6 +119,11 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
         if later and event.stage is not None and is_later(mark.stage, event.stage):
             return f"the launch went on to {mark.stage} afterwards"
     return ""
+
+
+def _is_another_block(one: int, other: int, evidence: Evidence) -> bool:
+    """Whether somebody shows two lines in blocks of their own, with words between: the other one is another attempt."""
+    return any(evidence.lines[at].role == "fence" for at in range(one + 1, other))
 
 
 def _said_by_a_client(event: Event, evidence: Evidence) -> str:

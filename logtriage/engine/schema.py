@@ -220,7 +220,8 @@ class Wrapper(Strict):
     ``json``: `message` and `time` are keys of the object (the first that it has counts), and a message of `splits_at`
     bytes or more without a line feed goes on. Kind ``csv``: the message is the field that begins where the regex ends.
     Kind ``html``: the line is escaped for HTML. Kind ``fence``: the line is no part of the log. `share`: part of a
-    log's lines that it must fit; 0 undoes it wherever it stands. `at_least`: lines that a log must have for it.
+    log's lines that it must fit; 0 undoes it wherever it stands. `at_least`: lines that a log must have for it;
+    `never`: how none of a log's lines may begin.
     `holds`: a phrase that every wrapped line holds, `begins`: the characters that one begins with; both spare looking
     further.
     """
@@ -230,6 +231,7 @@ class Wrapper(Strict):
     regex: Text
     share: float = Field(default=0.6, ge=0, le=1)
     at_least: int = 1
+    never: Text | None = None
     holds: Text | None = None
     begins: Text | None = None
     message: list[Text] | None = None
@@ -243,6 +245,7 @@ class Wrapper(Strict):
     def _is_sound(self) -> Wrapper:
         try:
             expression = re.compile(self.regex, re.ASCII)
+            re.compile(self.never or "")
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from error
         unknown = set(expression.groupindex) - {"time", "stream", "partial", "origin", "number"}

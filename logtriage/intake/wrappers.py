@@ -36,6 +36,7 @@ class Wrapper:
         self.kind: str = item["kind"]
         self.share: float = item.get("share", USUAL_SHARE)
         self.at_least: int = item.get("at_least", 1)
+        self.never: str = item.get("never", "")
         self.partial: str = item.get("partial", "")
         self.splits_at: int = item.get("splits_at", 0)
         self.holds: str = item.get("holds", "")
@@ -239,6 +240,8 @@ def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
     if len(texts) < wrapper.at_least or not wrapper.candidates(texts[: int(allowed) + 1]):
         return False
     if len(wrapper.candidates(texts)) < len(texts) - allowed:
+        return False
+    if wrapper.never and any(re.match(wrapper.never, text) for text in texts):
         return False
     misses, numbers = 0, []
     for text in texts:
