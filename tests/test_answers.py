@@ -59,6 +59,8 @@ SANE = {
     "base64-only": "TVqQAAMAAAAEAAAA//8AALgAAAAAAAAAQAAA" + "A" * 50 + "gAAAAA4fug4AtAnNIbg=",
     "a-big-number": "A googol is 1" + "0" * 100 + ".",
     "laughter": "Ha ha ha ha ha ha ha ha! Very good.",
+    "nursery-rhyme": "Row, row, row the boat, gently down the stream. Merrily merrily merrily, life is but a dream.",
+    "had-had": "All the faith that he had had had had no effect on what she had had. That that is, is.",
     "cut-character": "北京\ufffd",
     "terminal": "Run it with \x1b[1mmake\x1b[0m and look at the last line that it prints, please.",
 }
@@ -78,6 +80,7 @@ GARBAGE = {
     "late-loop:sentence": PROSE + LOOP * 12,
     "late-loop:two-words": PROSE + " and so" * 60,
     "low-diversity:two-words": "yes no yes yes no no yes yes no no yes yes no no yes yes no no yes yes no no yes no",
+    "stutter": "First take take the pan and and \u7684 water seized seized.lineTo f\u00fcr f\u00fcr_join then 0 0 0 0 zimmer",
     "not-text:replacement": "caf\ufffd\ufffd\ufffd \ufffd\ufffdk \ufffdx a \ufffd b",
     "not-text:control": "".join(chr(1 + n % 8) + "q" for n in range(20)),
 }

@@ -60,8 +60,9 @@ class Lives:
         return self._marks.get((event.launch, event.rank), ())
 
     def after_stop(self, match: Match) -> str:
-        """Return the reason if a match only follows from an ordered stop, or nothing."""
-        return "it follows an ordered stop" if 0 <= self.of(match.event).stop < match.line else ""
+        """Return the reason if a match only follows from an ordered stop, or nothing: who gave the order does not."""
+        is_after = 0 <= self.of(match.event).stop < match.line and not match.rule.get("orders_stop")
+        return "it follows an ordered stop" if is_after else ""
 
     def stopped_elsewhere(self, match: Match) -> bool:
         """Return whether another node had been told to stop before (a doubt about the clocks is no excuse)."""

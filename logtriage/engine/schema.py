@@ -126,6 +126,7 @@ class Rule(Strict):
     explained_by: list[KebabCase] = Field(default_factory=list)
     distributed: bool = False
     shows_while_ready: bool = False
+    orders_stop: bool = False
     confidence: float | None = Field(default=None, gt=0, le=1)
     covers: Literal["line", "record"] = "line"
     action: Action | None = None
