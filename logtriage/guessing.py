@@ -52,7 +52,7 @@ def verdict(
     failed = bool(incident.troubles or incident.endings)
     if not failed and incident.outcomes and not (head.get("shows_while_ready") and _is_plain(guess, incident)):
         return None
-    ends_so = guess.is_last or head.get("shows_while_ready")
+    ends_so = guess.is_last or (head.get("shows_while_ready") and _knows_best(guess, incident))
     if not failed and not incident.outcomes and not (ends_so and guess.confidence >= _SURE_OF_SILENT):
         return None  # nothing in it has the form of a failure, or it goes on
     if not incident.troubles and any(match.rule.get("distributed") for match in incident.endings):
@@ -101,12 +101,13 @@ def _is_ending(line: int, incident: Incident) -> bool:
 
 
 def _is_plain(guess: Guess, incident: Incident) -> bool:
-    """Whether what a ready server's log shows needs no second look: an odd answer, or what it is very sure of.
+    """Whether what a ready server's log shows needs no second look: an odd answer, or what it is very sure of."""
+    return (guess.is_odd or guess.confidence >= _SURE_OF_READY) and _knows_best(guess, incident)
 
-    It must rest on lines of which no rule knows better.
-    """
-    known = {match.line for match in incident.supporting}
-    return (guess.is_odd or guess.confidence >= _SURE_OF_READY) and not known.intersection(guess.lines[:1])
+
+def _knows_best(guess: Guess, incident: Incident) -> bool:
+    """Whether no rule knows what the line is worth that a guess rests on most."""
+    return all(match.line not in guess.lines[:1] for match in incident.supporting)
 
 
 def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool) -> bool:
