@@ -35,7 +35,7 @@ def _block(rows: list[str]) -> list[str]:
 @pytest.mark.parametrize("has_command", [True, False], ids=["with-commands", "without"])
 @pytest.mark.parametrize("failed_first", [True, False], ids=["failed-first", "failed-last"])
 def test_the_block_that_failed_is_asked_about(rules: RuleSet, *, has_command: bool, failed_first: bool) -> None:
-    """In whatever order a failed launch and one that did well are shown, and whether or not commands tell them apart."""
+    """In whatever order a failed launch and one that did well are shown, with commands above them or without."""
     command = [COMMAND] if has_command else []
     failed, ready = _block([*command, *FAILED]), _block([*command, *READY])
     blocks = [*failed, "With the smaller model it works:", *ready]
