@@ -80,7 +80,7 @@ GARBAGE = {
     "late-loop:sentence": PROSE + LOOP * 12,
     "late-loop:two-words": PROSE + " and so" * 60,
     "low-diversity:two-words": "yes no yes yes no no yes yes no no yes yes no no yes yes no no yes yes no no yes no",
-    "stutter": "First take take the and and \u7684 water seized seized.lineTo f\u00fcr f\u00fcr_join then 0 0 0 0 zimmer",
+    "stutter": "First take take the and and \u7684 water seized seized.lineTo f\u00fcr f\u00fcr_join then 0 0 0 0",
     "not-text:replacement": "caf\ufffd\ufffd\ufffd \ufffd\ufffdk \ufffdx a \ufffd b",
     "not-text:control": "".join(chr(1 + n % 8) + "q" for n in range(20)),
 }
