@@ -46,7 +46,8 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
 def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
     """Return the launch to judge of every file, and of every container in it: the last one that has an outcome.
 
-    Who shows launches in blocks of a text asks about the one that failed, also where another one did well.
+    Who shows launches in blocks of a text asks about the one that failed, also where another one did well. Where the
+    last one met what an earlier one had left behind, the earlier one is judged.
     """
     chosen: dict[tuple[int, str], int] = {}
     for stream, own in _servers(launches_by_stream(reading), reading, rules).items():
@@ -55,7 +56,7 @@ def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int
             judged = {launch: _by_rules(reading, rules, options, [launch]) for launch in reversed(own)}
             ended = [launch for launch in judged if judged[launch].verdict.label != "incomplete"]
             asked = [launch for launch in ended if _is_asked_about(judged[launch], launch, reading)]
-            chosen[stream] = next(iter(asked or ended), own[-1])
+            chosen[stream] = _cause(next(iter(asked or ended), own[-1]), judged)
     return chosen
 
 
@@ -106,7 +107,7 @@ def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[s
         f"number {place} is judged"
         for (count, place), names in alike.items()
     ]
-    return [*notes, "a later launch did not fail or has no outcome yet"] if is_later else notes
+    return [*notes, "a later launch did not fail, has no outcome yet, or failed of what this one left behind"] if is_later else notes
 
 
 def count_launches(reading: Reading) -> int:
@@ -147,6 +148,20 @@ def _by_rules(
     """What rules alone say of launches, judged as one."""
     plain = options.replace(deciders=[name for name in options.deciders if name == "rules"])
     return judge_launches(reading, rules, plain, None, launches, skews)
+
+
+def _cause(last: int, judged: Mapping[int, Judged]) -> int:
+    """The launch that left behind what the last one failed of (a process that holds a port, say), or the last one.
+
+    `judged` holds the launches of a log, the last one first.
+    """
+    root = judged[last].incident.root
+    left_by = root.rule.get("left_by", ()) if root is not None else ()
+    for launch, earlier in judged.items():
+        is_cause = launch < last and earlier.incident.root is not None and earlier.verdict.outcome == "failed"
+        if is_cause and earlier.verdict.label != judged[last].verdict.label:
+            return _cause(launch, judged) if {"any", earlier.verdict.label}.intersection(left_by) else last
+    return last
 
 
 def _is_asked_about(judged: Judged, launch: int, reading: Reading) -> bool:

@@ -80,6 +80,7 @@ class Lexicon:
         self._stop = frozenset(data["stop"])
         self._codes = frozenset(data["codes"])
         self._advice = re.compile("|".join(map(re.escape, data["advice"])) or "(?!)")
+        self._routine = re.compile("|".join(data["routine"]) or "(?!)")
         self._known: dict[str, _Token] = {}
         self._words: dict[str, _Word] = {}
 
@@ -99,7 +100,12 @@ class Lexicon:
         return self._token(word).groups
 
     def masked(self, text: str) -> str:
-        """Return a line as its words are looked at: masked, without advice that fits many failures."""
+        """Return a line as its words are looked at: masked, without advice that fits many failures.
+
+        Nothing is left of what only describes the machine.
+        """
+        if self._routine.match(text):
+            return ""
         advice = self._advice.search(text)
         return masking.masked(text[: advice.start()] if advice else text)
 

@@ -149,8 +149,8 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFil
     plain = rule.model_dump(
         include={
             "id", "summary", "strength", "strength_if_unknown", "stages", "implies", "blocks",
-            "explained_by", "distributed", "confidence", "covers", "shows_while_ready", "orders_stop", "action",
-            "hint", "references",
+            "explained_by", "distributed", "confidence", "covers", "shows_while_ready", "orders_stop", "left_by",
+            "action", "hint", "references",
         },
         exclude_none=True,
         exclude_defaults=True,

@@ -32,7 +32,7 @@ def build(evidence: Evidence) -> Incident:
     decisive = _take(decisive, explained, lives.after_stop)
     decisive = _take(decisive, explained, lambda m: _survived(m, evidence, lives))
     decisive = _without_effects(decisive, explained, evidence)
-    troubles = tuple(order.by_time(_troubles(evidence, lives), lambda at: at, evidence))
+    troubles = tuple(order.by_time(_told(_troubles(evidence, lives), evidence), lambda at: at, evidence))
     symptoms = [m for m in matches if m.strength == "symptom"]
     root = order.choose(decisive, evidence)
     if root is not None and _is_mere_echo(root, _Known(None, lives, troubles, symptoms), evidence):
@@ -212,6 +212,13 @@ def _ending_explained(match: Match, known: _Known, evidence: Evidence) -> str:
 
 def _is_above(match: Match, root: Match, evidence: Evidence) -> bool:
     return match.line < root.line or not order.is_same_file(match, root, evidence)
+
+
+def _told(troubles: Iterable[int], evidence: Evidence) -> list[int]:
+    """Lines that look like failures, without heads of tracebacks whose end is not known, if there are others."""
+    found = list(troubles)
+    heads = {at for at in found if "Traceback (most recent call last)" in evidence.lines[at].text}
+    return [at for at in found if at not in heads] or found
 
 
 def _troubles(evidence: Evidence, lives: Lives) -> Iterator[int]:

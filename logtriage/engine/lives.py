@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from logtriage.records import Event, Match
 
 
+_MOST_AFTER_ECHO = 400  # lines
+
+
 class Life(Record):
     """Of one launch: the line of an ordered stop, of the last ready line, of the last sign that it served (or -1)."""
 
@@ -40,7 +43,7 @@ class Lives:
             launch = self._events[mark.event].launch
             life = self._lives.get(launch, Life())
             if mark.rule["id"] == "ordered-stop":
-                life = life.replace(stop=life.stop if life.stop >= 0 else mark.line)
+                life = life.replace(stop=life.stop if life.stop >= 0 else _begin_of_stop(mark.line, evidence))
             elif mark.rule["id"] != "requests-failed":
                 ready = mark.line if mark.rule["id"] == "server-ready" else life.ready
                 life = life.replace(ready=ready, served=mark.line)
@@ -109,3 +112,9 @@ class Lives:
             self._lives[launch] = mine.replace(
                 ready=max(mine.ready, before(ready, own)), served=max(mine.served, before(served, own))
             )
+
+
+def _begin_of_stop(line: int, evidence: Evidence) -> int:
+    """The line of a mark, or above it that of the key's echo: several ranks print at once when they are interrupted."""
+    above = range(line, max(line - _MOST_AFTER_ECHO, -1), -1)
+    return next((at for at in above if evidence.lines[at].text.strip() == "^C"), line)

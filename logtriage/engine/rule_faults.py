@@ -41,6 +41,9 @@ def cross_faults(source: RuleSource) -> Iterator[str]:
         if rule.id in seen:
             yield document.fault((*place, "id"), f"rule id {rule.id!r} is used in {seen[rule.id]} too")
         seen[rule.id] = document.fault((*place, "id"), "").rstrip(": ")
+        for target in rule.left_by:
+            if target != "any" and target not in source.labels:
+                yield document.fault((*place, "left_by"), f"{target!r} is no label")
         for target in rule.explained_by:
             if target != "any" and target not in source.labels and target not in names:
                 yield document.fault((*place, "explained_by"), f"{target!r} is no label and no rule")

@@ -127,6 +127,7 @@ class Rule(Strict):
     distributed: bool = False
     shows_while_ready: bool = False
     orders_stop: bool = False
+    left_by: list[KebabCase] = Field(default_factory=list)
     confidence: float | None = Field(default=None, gt=0, le=1)
     covers: Literal["line", "record"] = "line"
     action: Action | None = None
