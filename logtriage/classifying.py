@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from logtriage import resources
-from logtriage.engine import incident
+from logtriage.engine import conditions, incident
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from logtriage.classifier import evidence
     from logtriage.classifier.predict import Guess, Model
@@ -21,7 +21,9 @@ GUESS = "guess"
 """The decider that always answers, for measuring the classifier."""
 
 
-def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess | None:
+def guess(
+    built: incident.Evidence, started: Launch, labels: Mapping[str, dict[str, Any]], options: Options
+) -> Guess | None:
     """Return what the classifier makes of launches, or None if there is nothing to go by.
 
     Raises InputError for a weights file of the caller that cannot be read.
@@ -37,10 +39,24 @@ def guess(built: incident.Evidence, started: Launch, options: Options) -> Guess 
     seen = gather(built, model.lexicon.is_alarm, started, options.exit_code)
     if not seen.tells:
         return None
-    found = model.guess(extract(seen, model.lexicon))
+    found = fitting(model.guess(extract(seen, model.lexicon)), labels, started.facts)
     is_last = bool(found.lines and built.own_events) and built.lines[found.lines[0]].event == built.own_events[-1]
     is_forced, is_alone = GUESS in options.deciders, "rules" not in options.deciders
     return found.replace(is_forced=is_forced, is_alone=is_alone, is_last=is_last)
+
+
+def fitting(found: Guess, labels: Mapping[str, dict[str, Any]], facts: dict[str, Any]) -> Guess:
+    """Return a guess without the labels that by their meaning cannot be, such as a kernel for other GPUs than this one.
+
+    What is left becomes no more likely by that: without its first label the guess is ``unknown``.
+    """
+
+    def is_possible(label: str) -> bool:
+        return conditions.holds(labels.get(label, {}).get("guess_when", {}), facts) is not False
+
+    candidates = tuple(other for other in found.candidates if is_possible(other.label))
+    label = found.label if is_possible(found.label) else "unknown"
+    return found.replace(label=label, candidates=candidates)
 
 
 def gather(

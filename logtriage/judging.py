@@ -219,7 +219,7 @@ def judge_launches(
         exit_code=options.exit_code,
         seen=options.seen,
         ask=lambda: classifying.guess(
-            _of_first_node(_without_answers(evidence, reading, rules), found), started, options
+            _of_first_node(_without_answers(evidence, reading, rules), found), started, rules.labels, options
         ),
     )
     root = ladder.root_cause(found, decided, lines, events, started, rules)

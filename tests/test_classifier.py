@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from logtriage import guessing, pipeline, resources
+from logtriage import classifying, guessing, pipeline, resources
 from logtriage.classifier import evidence, fingerprint, masking, predict
 from logtriage.classifier.features import Feature, Lexicon, extract
 from logtriage.errors import InputError
+from logtriage.records import Candidate
 from logtriage.report import json_v1
 from logtriage.workbench import accuracy, training
 from tests.conftest import ROOT
@@ -185,6 +186,31 @@ def test_a_word_that_a_label_needs() -> None:
     assert lexicon.allows("oom-gpu", {"g:memory": Feature(1, 0, "")})
     assert not lexicon.allows("oom-gpu", {"g:port": Feature(1, 0, "")})
     assert lexicon.allows("degenerate-output", {"o:words": Feature(1, 0, "")})
+
+
+@pytest.mark.parametrize(
+    ("sm", "label", "candidates"),
+    [
+        (None, "sm100-only-kernel", ["unsupported-config"]),
+        (120, "sm100-only-kernel", ["unsupported-config"]),
+        (100, "unknown", ["unsupported-config"]),
+    ],
+)
+def test_no_kernel_for_sm100_alone_fails_on_sm100(
+    sm: int | None, label: str, candidates: list[str], rules: RuleSet
+) -> None:
+    """What a label means rules it out where the facts are known to be others, as the first guess and as a candidate."""
+    facts = {} if sm is None else {"sm": sm}
+    found = predict.Guess(
+        "sm100-only-kernel", 0.8, is_sure=True, candidates=(Candidate("unsupported-config", 0.1, ""),)
+    )
+    left = classifying.fitting(found, rules.labels, facts)
+    assert (left.label, [other.label for other in left.candidates]) == (label, candidates)
+    turned = predict.Guess(
+        "unsupported-config", 0.8, is_sure=True, candidates=(Candidate("sm100-only-kernel", 0.1, ""),)
+    )
+    left = classifying.fitting(turned, rules.labels, facts)
+    assert (left.label, bool(left.candidates)) == ("unsupported-config", sm != 100)
 
 
 def test_advice_is_no_evidence() -> None:

@@ -110,6 +110,16 @@ def test_planted_fault_is_found(name: str, tmp_path: Path) -> None:
     assert any(message in fault and str(tmp_path) in fault for fault in checked.faults), checked.faults
 
 
+def test_a_label_that_asks_for_a_fact_that_nobody_has(tmp_path: Path) -> None:
+    """What a label needs to be guessed is a fact that is known, else it would never count."""
+    head = "label: licence-expired\ntitle: A licence has expired\nabout: No licence.\nfamily: sibling\nretry: never\n"
+    (tmp_path / "licence-expired.yaml").write_text(
+        f"{head}action: fix-environment\nguess_when: {{licence: {{is: old}}}}\nrules: []\n", encoding="utf-8"
+    )
+    faults = laws.check([resources.rules_folder(), tmp_path], examples=False).faults
+    assert [fault for fault in faults if "licence-expired.yaml:7" in fault and "'licence'" in fault], faults
+
+
 def test_five_faults_are_reported_at_once(tmp_path: Path) -> None:
     """A file with five faults gives all five, each with its line."""
     (tmp_path / "port-in-use.yaml").write_text(

@@ -179,7 +179,7 @@ def _signatures(
 
 
 def _head(file: LabelFile) -> dict[str, Any]:
-    return file.model_dump(exclude={"label", "rules"}, exclude_none=True)
+    return file.model_dump(exclude={"label", "rules"}, exclude_none=True, by_alias=True)
 
 
 def _route(entry: tuple[str, str | None, str], busy: list[str]) -> str:

@@ -29,6 +29,10 @@ def cross_faults(source: RuleSource) -> Iterator[str]:
     if source.runner is None:
         yield "rules:1: servers/sglang/runner.yaml is missing"
     yield from _knowledge_faults(source)
+    for label, document in source.heads.items():
+        for name in source.labels[label].guess_when:
+            if name not in source.facts:
+                yield document.fault(("guess_when",), f"fact {name!r} is not in facts.yaml")
     ids = {rule.id for _, rule, _, _ in source.rules}
     for index, (name, document) in enumerate(source.disabled):
         if name not in ids:

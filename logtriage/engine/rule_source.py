@@ -38,6 +38,7 @@ class RuleSource:
     def __init__(self, folders: Iterable[Path]) -> None:
         self.faults: list[str] = []
         self.labels: dict[str, LabelFile] = {}
+        self.heads: dict[str, Document] = {}
         self.rules: list[tuple[str, Rule, Document, tuple[str | int, ...]]] = []
         self.groups: dict[str, list[Signature]] = {}
         self.facts: dict[str, str] = {}
@@ -87,6 +88,7 @@ class RuleSource:
             if file.label in self.labels:
                 self.faults.append(document.fault(("label",), f"label {file.label!r} has two heads"))
             self.labels[file.label] = file
+            self.heads[file.label] = document
         for index, rule in enumerate(file.rules):
             self.rules.append((file.label, rule, document, ("rules", index)))
 

@@ -159,6 +159,7 @@ class LabelFile(Strict):
     shows_while_ready: bool = False
     passes_when_served: bool = False
     platforms: list[str] = Field(default_factory=list)
+    guess_when: dict[str, Condition] = Field(default_factory=dict)
     rules: list[Rule] = Field(default_factory=list)
 
 
