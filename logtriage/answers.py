@@ -28,7 +28,7 @@ ODD_CHARACTERS, ODD_AT_LEAST = 0.05, 3  # share; one or two at the end are only 
 TOKEN_RUN = 16  # one id in a row; recorded servers print 64 of 64
 FLAT_SPREAD = 1e-3  # recorded: equal logits 0, dummy weights 5e-6
 GLUED, FEW_SCRIPTS = 2, 4  # letters of alphabets that no word joins, in a text of so many alphabets; none in sane texts
-STUTTERED, STUTTER_SHARE = 3, 0.15  # different words said twice in a row, and their share; a nursery rhyme has two
+STUTTERED, STUTTER_SHARE = 3, 0.15  # different words said twice in a row among several alphabets, and their share
 VOCABULARY = (256, 4_000_000)  # a flat logprob is -ln(size); 512 to 262144 are known
 
 _RULERS = frozenset("-=_*#~.+|^ \t\r\n\u3000\u2500\u2501\u2550\u00b7")  # drawn on purpose: separators, leaders, blanks
@@ -48,7 +48,7 @@ _SCRIPTS = {
 _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
 _SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand among their letters
 _LETTERS = re.compile(r"[^\W\d_]+")
-_TWICE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)\s+(?=\1(?![^\W\d_]))")
+_TWICE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[ \t]+(?=\1(?![^\W\d_]))")
 _CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
 _CUT_BODY = re.compile(r"""[{\[].*["'](?:choices|meta_info|output_ids)["']""", re.DOTALL)
 
@@ -265,9 +265,10 @@ def _of_loops(text: str) -> Iterable[Finding]:
 def _of_stutter(text: str) -> Iterable[Finding]:
     twice, words = _TWICE.findall(text), len(_LETTERS.findall(text))
     different = dict.fromkeys(twice)
-    if len(different) >= STUTTERED and len(twice) >= STUTTER_SHARE * words:
+    alphabets = {run.lastgroup for run in _RUN.finditer(text)}
+    if len(alphabets) > 1 and len(different) >= STUTTERED and len(twice) >= STUTTER_SHARE * words:
         because = f"{len(twice)} of {words} words come twice in a row ({', '.join(map(repr, different))})"
-        yield Finding("stutter", because, 0.85)
+        yield Finding("stutter", because, 0.75)
 
 
 def _repeats(window: str) -> tuple[str, str] | None:

@@ -40,7 +40,8 @@ def guess(
     if not seen.tells:
         return None
     found = fitting(model.guess(extract(seen, model.lexicon)), labels, started.facts)
-    is_last = bool(found.lines and built.own_events) and built.lines[found.lines[0]].event == built.own_events[-1]
+    told = (number for number in reversed(built.own_events) if built.lines[built.events[number].first].text.strip())
+    is_last = bool(found.lines) and built.lines[found.lines[0]].event == next(told, None)
     is_forced, is_alone = GUESS in options.deciders, "rules" not in options.deciders
     return found.replace(is_forced=is_forced, is_alone=is_alone, is_last=is_last)
 

@@ -24,7 +24,7 @@ _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
 """How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""
-_FAILURE = 0.75
+_FAILURE = 0.8
 """How sure it must be that something failed for a silent log to be no launch that is still going on."""
 
 

@@ -11,7 +11,7 @@ from logtriage.engine import clock, identity, incident, launch
 from logtriage.records import STAGES, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from logtriage.answers import Finding
     from logtriage.engine.incident import Evidence
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from logtriage.node_records import Node
     from logtriage.reading import Options, Reading
     from logtriage.records import Incident, Launch, Match, RootCause, Verdict
+
+_AT_ONCE = 300
+"""Seconds between two launches of a log within which the later one may meet what the earlier one left behind."""
 
 _Item = TypeVar("_Item")
 
@@ -53,11 +56,42 @@ def choose(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int
     for stream, own in _servers(launches_by_stream(reading), reading, rules).items():
         chosen[stream] = own[-1]
         if len(own) > 1:  # of a single launch there is nothing to choose
-            judged = {launch: _by_rules(reading, rules, options, [launch]) for launch in reversed(own)}
-            ended = [launch for launch in judged if judged[launch].verdict.label != "incomplete"]
-            asked = [launch for launch in ended if _is_asked_about(judged[launch], launch, reading)]
-            chosen[stream] = _cause(next(iter(asked or ended), own[-1]), judged)
+            chosen[stream] = _last_that_tells(own, reading, rules, options)
     return chosen
+
+
+def _last_that_tells(own: Sequence[int], reading: Reading, rules: RuleSet, options: Options) -> int:
+    """The launch of one log to judge: of most logs the last that has an outcome, and no other is looked at."""
+    judged = ((launch, _by_rules(reading, rules, options, [launch])) for launch in reversed(own))
+    ended = ((launch, found) for launch, found in judged if found.verdict.label != "incomplete")
+    last, found = next(ended, (own[-1], None))
+    if found is None:
+        return last
+    if found.verdict.label == "healthy" and any(map(incident.is_markdown, reading.lines)):
+        return next((launch for launch, other in ended if _is_asked_about(other, launch, reading, rules)), last)
+    return _cause(last, found, ended, reading)
+
+
+def _cause(last: int, found: Judged, ended: Iterator[tuple[int, Judged]], reading: Reading) -> int:
+    """The launch that left behind what the last one failed of (a process that holds a port, say), or the last one."""
+    launch, root = last, found.incident.root
+    while root is not None and (left_by := root.rule.get("left_by")):
+        before, earlier = next(ended, (launch, None))
+        if earlier is None or not {"any", earlier.verdict.label}.intersection(left_by):
+            return last
+        if not _follows_at_once(before, launch, reading):
+            return last
+        launch, root = before, earlier.incident.root
+    return last if root is None else launch
+
+
+def _follows_at_once(one: int, other: int, reading: Reading) -> bool:
+    """Whether a launch was started so soon after another that what that one left behind may still be there."""
+    times: dict[int, list[float]] = {one: [], other: []}
+    for event in reading.clock.events:
+        if event.launch in times and event.time is not None:
+            times[event.launch].append(event.time)
+    return bool(times[one] and times[other]) and 0 <= min(times[other]) - max(times[one]) <= _AT_ONCE
 
 
 def _servers(
@@ -107,7 +141,8 @@ def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[s
         f"number {place} is judged"
         for (count, place), names in alike.items()
     ]
-    return [*notes, "a later launch did not fail, has no outcome yet, or failed of what this one left behind"] if is_later else notes
+    why = "a later launch did not fail, has no outcome yet, or failed of what this one left behind"
+    return [*notes, why] if is_later else notes
 
 
 def count_launches(reading: Reading) -> int:
@@ -150,27 +185,14 @@ def _by_rules(
     return judge_launches(reading, rules, plain, None, launches, skews)
 
 
-def _cause(last: int, judged: Mapping[int, Judged]) -> int:
-    """The launch that left behind what the last one failed of (a process that holds a port, say), or the last one.
-
-    `judged` holds the launches of a log, the last one first.
-    """
-    root = judged[last].incident.root
-    left_by = root.rule.get("left_by", ()) if root is not None else ()
-    for launch, earlier in judged.items():
-        is_cause = launch < last and earlier.incident.root is not None and earlier.verdict.outcome == "failed"
-        if is_cause and earlier.verdict.label != judged[last].verdict.label:
-            return _cause(launch, judged) if {"any", earlier.verdict.label}.intersection(left_by) else last
-    return last
-
-
-def _is_asked_about(judged: Judged, launch: int, reading: Reading) -> bool:
+def _is_asked_about(judged: Judged, launch: int, reading: Reading, rules: RuleSet) -> bool:
     """Whether a launch failed and somebody shows it in a block of its own: then the block is what the text is about."""
-    if judged.root is None:
+    root = judged.incident.root
+    event = reading.clock.events[root.event] if root is not None else None
+    if event is None or not any(rules.is_own(line.text) for line in reading.lines[event.first : event.last + 1]):
         return False
     later = (event.first for event in reading.clock.events if event.launch > launch)
-    below = reading.lines[judged.root.line : next(later, len(reading.lines))]
-    return any(line.role == "fence" for line in below)
+    return any(map(incident.is_markdown, reading.lines[event.last : next(later, len(reading.lines))]))
 
 
 def judge_launches(

@@ -17,9 +17,12 @@ from logtriage.records import Event, Explained, Incident, Match, Record
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from logtriage.records import Line
+
 __all__ = ["Evidence", "build"]
 
 _LAST_LINES = 30
+_MARKDOWN = ("```", "~~~", "<details", "</details", "<pre", "</pre", "<code", "</code")
 
 
 def build(evidence: Evidence) -> Incident:
@@ -108,7 +111,7 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     if event.stage == "serving":
         return _said_by_a_client(event, evidence)
     ready = lives.of(match.event).ready
-    if ready > match.line and not (event.traceback is not None and _is_another_block(match.line, ready, evidence)):
+    if ready > match.line and not (_is_of_server(event, evidence) and _is_another_block(match.line, ready, evidence)):
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
         return ""
@@ -123,7 +126,22 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
 
 def _is_another_block(one: int, other: int, evidence: Evidence) -> bool:
     """Whether somebody shows two lines in blocks of their own, with words between: the other one is another attempt."""
-    return any(evidence.lines[at].role == "fence" for at in range(one + 1, other))
+    return any(is_markdown(evidence.lines[at]) for at in range(one + 1, other))
+
+
+def is_markdown(line: Line) -> bool:
+    """Return whether a line begins or ends a block of a text; what other programs print around a log does not."""
+    return line.role == "fence" and line.text.lstrip().startswith(_MARKDOWN)
+
+
+def _is_of_server(event: Event, evidence: Evidence) -> bool:
+    """Whether a traceback is one that ends the server's main program or its scheduler."""
+    if event.traceback is None:
+        return False
+    texts = [evidence.lines[at].text for at in range(event.first, event.last + 1)]
+    is_fatal = evidence.lines[event.first].event in evidence.fatal
+    is_main = any(text.endswith("in <module>") for text in texts)
+    return (is_fatal or is_main) and any(map(evidence.is_own, texts))
 
 
 def _said_by_a_client(event: Event, evidence: Evidence) -> str:

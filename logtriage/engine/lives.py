@@ -117,4 +117,4 @@ class Lives:
 def _begin_of_stop(line: int, evidence: Evidence) -> int:
     """The line of a mark, or above it that of the key's echo: several ranks print at once when they are interrupted."""
     above = range(line, max(line - _MOST_AFTER_ECHO, -1), -1)
-    return next((at for at in above if evidence.lines[at].text.strip() == "^C"), line)
+    return next((at for at in above if evidence.lines[at].text[evidence.lines[at].body :].strip() == "^C"), line)
