@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logtriage import guessing
+from logtriage.blame import from_frames
 from logtriage.records import Candidate, Record, RootCause, Verdict
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def root_cause(
         if not verdict.lines:
             return None
         at = next((at for at in verdict.lines if lines[at].role != "frame"), verdict.lines[0])
-        component, flag = _from_frames(at, lines, events, blame)
+        component, flag = from_frames(at, lines, events, blame)
         return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
@@ -239,11 +240,11 @@ def root_cause(
         ended = [ending.line for ending in incident.endings]
         if verdict.label == "unknown" and (incident.troubles or ended or verdict.lines):
             at = [*incident.troubles, *ended, *verdict.lines][0]
-            component, flag = _from_frames(at, lines, events, blame)
+            component, flag = from_frames(at, lines, events, blame)
             return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
         return None
     at, span = _exception_below(match, lines, events)
-    component, flag = _from_frames(at, lines, events, blame)
+    component, flag = from_frames(at, lines, events, blame)
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)
@@ -290,17 +291,3 @@ def _exception_below(match: Match, lines: Sequence[Line], events: Sequence[Event
             if lines[at].role == "exception":
                 return at, (lines[at].start, len(lines[at].text))
     return match.line, match.span
-
-
-def _from_frames(
-    at: int, lines: Sequence[Line], events: Sequence[Event], blame: Sequence[Sequence[str | None]]
-) -> tuple[str | None, str | None]:
-    """Component and flag by the deepest frame, above the line, whose path is known to belong to one."""
-    event = events[lines[at].event]
-    for index in range(at, event.first - 1, -1):
-        line = lines[index]
-        if line.role == "frame":
-            for path, component, flag in blame:
-                if path and path in line.text:
-                    return component, flag
-    return None, None
