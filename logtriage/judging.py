@@ -79,7 +79,7 @@ def _cause(last: int, found: Judged, ended: Iterator[tuple[int, Judged]], readin
         before, earlier = next(ended, (launch, None))
         if earlier is None or not {"any", earlier.verdict.label}.intersection(left_by):
             return last
-        if not _follows_at_once(before, launch, reading):
+        if earlier.verdict.label not in left_by and not _follows_at_once(before, launch, reading):
             return last
         launch, root = before, earlier.incident.root
     return last if root is None else launch

@@ -25,8 +25,12 @@ SMALL = (
     "story-1-sm100-only-then-killed", "story-3-only-killed",
 )  # fmt: skip
 FAILED = [case for case in CASES if case.folder.name in SMALL]
-# Nothing is not wrapped: what a wrapper says of itself is then all there is.
-HEALTHY = [case for case in CASES if case.verdict["label"] in ("healthy", "incomplete") and case.log.stat().st_size]
+# Nothing is not wrapped: what a wrapper says of itself is then all there is. Long logs would say the same, for longer.
+HEALTHY = [
+    case
+    for case in CASES
+    if case.verdict["label"] in ("healthy", "incomplete") and 0 < case.log.stat().st_size < 20_000
+]
 
 
 def _numbered(form: str) -> Wrap:
