@@ -69,3 +69,35 @@ def test_code_in_a_traceback_is_no_indented_block(rules: RuleSet) -> None:
     report = pipeline.analyze(rows, rules=rules)
     assert report.label == "oom-weight-load"
     assert not any(line.role == "exception" for line in report.lines[:-1])
+
+
+@pytest.mark.parametrize("indent", [2, 3, 4])
+def test_a_block_in_an_item_of_a_list(rules: RuleSet, indent: int) -> None:
+    """A fenced block below an item of a list is indented as a whole."""
+    block = [f"{' ' * indent}{row}" for row in _block([COMMAND, *FAILED])]
+    report = pipeline.analyze(["1. It fails:", "", *block, "", "2. What now?"], rules=rules)
+    assert report.label == "oom-weight-load"
+
+
+TAKEN = (
+    "[{time}] ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 30000): address already in use"
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "label"), [("10:03:50", "oom-weight-load"), ("11:40:50", "port-in-use")], ids=["at-once", "later"]
+)
+def test_what_an_earlier_launch_left_behind(rules: RuleSet, start: str, label: str) -> None:
+    """Of a port that is taken right after another failure the earlier launch is to blame, of one an hour later not."""
+    again = [COMMAND, READY[0].replace("10:41:07", start), TAKEN.format(time=f"2026-01-12 {start}")]
+    report = pipeline.analyze([COMMAND, *FAILED, *again], rules=rules)
+    assert report.label == label
+
+
+@pytest.mark.parametrize(("echo", "label"), [("^C", "incomplete"), ("", "unknown")], ids=["echo", "none"])
+def test_an_interrupt_that_several_ranks_print(rules: RuleSet, echo: str, label: str) -> None:
+    """From the echo of the key on everything belongs to the stop, also a traceback that another one tears apart."""
+    heads = [f"[2026-01-12 10:41:10 TP{rank}] Traceback (most recent call last):" for rank in (1, 0)]
+    torn = [*heads, FAILED[2], FAILED[2], "KeyboardInterrupt", "KeyboardInterrupt"]
+    report = pipeline.analyze([COMMAND, READY[0], echo, *torn], rules=rules)
+    assert report.label == label

@@ -128,6 +128,8 @@ WRAPPERS: dict[str, Wrap] = {
     "ray-bare": _prefix("(pid=123) "),
     "pytest": _prefix("E   "),
     "indented-block": _prefix("    "),
+    "indented-by-three": _prefix("   "),
+    "indented-by-two": _prefix("  "),
     "pod-name": _prefix("sglang-7f9c8d6b5c-xk2lp "),
     "slurm": _prefix("0: "),
     "slurm-wide": _prefix("12: "),
