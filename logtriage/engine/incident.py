@@ -111,7 +111,7 @@ def _survived(match: Match, evidence: Evidence, lives: Lives) -> str:
     if event.stage == "serving":
         return _said_by_a_client(event, evidence)
     ready = lives.of(match.event).ready
-    if ready > match.line and not (_is_of_server(event, evidence) and _is_another_block(match.line, ready, evidence)):
+    if ready > match.line and not (_ends_server(match, evidence) and _is_another_block(match.line, ready, evidence)):
         return "the server became ready afterwards"
     if match.event in evidence.fatal:
         return ""
@@ -134,14 +134,14 @@ def is_markdown(line: Line) -> bool:
     return line.role == "fence" and line.text.lstrip().startswith(_MARKDOWN)
 
 
-def _is_of_server(event: Event, evidence: Evidence) -> bool:
-    """Whether a traceback is one that ends the server's main program or its scheduler."""
+def _ends_server(match: Match, evidence: Evidence) -> bool:
+    """Whether a match stands in a traceback that ends the server's main program or its scheduler."""
+    event = evidence.events[match.event]
     if event.traceback is None:
         return False
     texts = [evidence.lines[at].text for at in range(event.first, event.last + 1)]
-    is_fatal = evidence.lines[event.first].event in evidence.fatal
     is_main = any(text.endswith("in <module>") for text in texts)
-    return (is_fatal or is_main) and any(map(evidence.is_own, texts))
+    return (match.event in evidence.fatal or is_main) and any(map(evidence.is_own, texts))
 
 
 def _said_by_a_client(event: Event, evidence: Evidence) -> str:
