@@ -19,7 +19,7 @@ _SUBSTITUTES = re.compile(
     )
     |(?P<path>(?:(?<![\w.])|(?<=[\s'\"]-[IL]))(?=[/~.A-Za-z])(?:[A-Za-z]:|~|\.{1,2})?(?:/[\w.@+~=,-]+){2,}/?)"""
 )
-_ARCH = re.compile(r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b")
+_ARCH = r"\b(?:(?:sm|SM|compute|COMPUTE)[ _-]?(\d{2,3})[af]?|SM(\d{1,2})x)\b"
 _DOTTED = r"(?i)capabilit\w{0,4}[^\d\n]{0,24}(\d{1,2})\.(\d)\b"
 _MAJORS = r"\[(\d{1,2}(?:, ?\d{1,2})*)\]"
 _NO_TOOLKIT = r"capab|device|comp|arch|graph|mem|err|\bsm"  # what else may stand between CUDA and a number
@@ -38,7 +38,7 @@ _SCRIPTS = (
     (0x3040, 0x30FF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF),
 )  # fmt: skip
 _MANY_SCRIPTS = 3
-_WORD = re.compile(r"\w+")
+_WORD = r"\w+"
 # How often some word must stand in a line for it to be odd in that way, which is soon seen.
 _ODD = (("letters", 0, _SAME_LETTER), ("words", 5, _SAME_WORD), ("phrases", 3, _SAME_PHRASE), ("useless", 0, _USELESS))
 
@@ -46,7 +46,7 @@ _ODD = (("letters", 0, _SAME_LETTER), ("words", 5, _SAME_WORD), ("phrases", 3, _
 def oddities(text: str) -> list[str]:
     """Return what is odd about a line: letters, words or phrases again and again, alphabets mixed, nothing right."""
     text = re.sub(r"\\u([0-9a-fA-F]{4})", lambda code: chr(int(code[1], 16)), text[:1500])
-    most = max(Counter(_WORD.findall(text.lower())).values(), default=0)
+    most = max(Counter(re.findall(_WORD, text.lower())).values(), default=0)
     found = [name for name, least, pattern in _ODD if most >= least and re.search(pattern, text)]
     if not text.isascii():
         codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
@@ -78,7 +78,7 @@ def names_toolkit(text: str) -> str:
 def archs(text: str) -> set[int]:
     """Return the GPU architectures that a line names, as compute capability times ten; of a list of majors these."""
     named: set[int] = set()
-    for sm, family in _ARCH.findall(text):
+    for sm, family in re.findall(_ARCH, text):
         named.add(int(sm) if sm else int(family) * 10)
     named.update(int(major) * 10 + int(minor) for major, minor in re.findall(_DOTTED, text))
     for listed in re.findall(_MAJORS, text):

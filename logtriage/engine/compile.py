@@ -69,6 +69,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
         "rules": rules,
         "log": {
             "prefixes": log.prefixes,
+            "arguments": log.arguments,
             "marks": marks,
             "together": together,
             "sources": sources,

@@ -20,8 +20,8 @@ NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
 
 # What the kernel's log says of the GPU or of killed processes, as dmesg shows it (seconds since the boot), or dated.
-_OF_KERNEL = re.compile(r"\[ *\d{1,8}\.\d{6}\] (?:NVRM: |.*[Oo]ut of memory|oom-kill:)")
-_OF_KERNEL_DATED = re.compile(
+_OF_KERNEL = r"\[ *\d{1,8}\.\d{6}\] (?:NVRM: |.*[Oo]ut of memory|oom-kill:)"
+_OF_KERNEL_DATED = (
     r"(?:\[[A-Z][a-z]{2} )?([A-Z][a-z]{2} [ \d]\d) \d\d:\d\d:\d\d (?:\d{4}\] |\S+ kernel: )"
     r"(?:NVRM: |.*[Oo]ut of memory|oom-kill:)"
 )
@@ -62,9 +62,9 @@ def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
 
 def _is_of_the_same_hours(text: str, time: float | None) -> bool:
     """Whether a line of the kernel may be as old as another: it has no date, or one at most a day away."""
-    if _OF_KERNEL.match(text):
+    if re.match(_OF_KERNEL, text):
         return True
-    dated = _OF_KERNEL_DATED.match(text)
+    dated = re.match(_OF_KERNEL_DATED, text)
     if dated is None:
         return False
     if time is None or time < 2 * _DAY:  # a time of day

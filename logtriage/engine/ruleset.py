@@ -67,6 +67,7 @@ class RuleSet:
         self.gates: list[str] = compiled["gates"]
         self.troubles = re.compile("|".join(f"(?:{pattern})" for pattern in self.log["troubles"]), re.ASCII)
         self.wrappers: dict[str, Any] = compiled["wrappers"]
+        self._arguments = tuple(self.log["arguments"])
         self._server: dict[str, Any] | None = compiled.get("server")
         self._read_server = server
         self.failures: list[str] = compiled["failures"]
@@ -114,8 +115,14 @@ class RuleSet:
         return any(rule["strength"] == "decisive" for rule in self.rules_of([signature]))
 
     def hits(self, text: str) -> Iterator[Hit]:
-        """Yield the signatures that hit a message (the line without its prefix)."""
-        yield from self._test(self._candidates(text), text)
+        """Yield the signatures that hit a message (the line without its prefix).
+
+        In the line of the server's arguments only anchors of arguments (with a ``=``) are looked for.
+        """
+        numbers = self._candidates(text)
+        if text.startswith(self._arguments):
+            numbers = [number for number in numbers if "=" in self._anchors[number]]
+        yield from self._test(numbers, text)
 
     def anchored(self, text: str) -> Iterator[int]:
         """Yield the signatures whose anchor stands in a text, whatever their regular expressions say."""

@@ -45,6 +45,7 @@ class ServerLog(Strict):
 
     server: KebabCase
     prefixes: list[Text]
+    arguments: list[Text]
     marks: list[Mark]
     together: list[Signature]
     sources: list[Source]
