@@ -7,6 +7,7 @@ alone.
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import math
 import re
@@ -50,6 +51,8 @@ _SPACELESS = frozenset({"thai", "kana", "han", "hangul"})  # foreign words stand
 _LETTERS = re.compile(r"[^\W\d_]+")
 _TWICE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[ \t]+(?=\1(?![^\W\d_]))")
 _CUT_CHARACTER = re.compile(r"(?<!\ufffd)\ufffd{1,3}\Z")
+# What Python's account of an answer has that is no literal: the halves of a long text or list, numbers that are none.
+_UNPRINTED = ((r"(?<=['\"]) \.\.\. (?=['\"])", " "), (r"[\])] \.\.\. [\[(]", ", "), (r"\bnan\b", "None"))
 _CUT_BODY = re.compile(r"""[{\[].*["'](?:choices|meta_info|output_ids)["']""", re.DOTALL)
 
 
@@ -107,7 +110,7 @@ def _json(text: str) -> Any:
     if not text.startswith(("{'", "[{'")):
         return None
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(functools.reduce(lambda done, change: re.sub(*change, done), _UNPRINTED, text))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 

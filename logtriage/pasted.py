@@ -38,6 +38,15 @@ def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
     return None
 
 
+def logged(answers: Sequence[tuple[int, str]]) -> tuple[int, Finding] | None:
+    """Return the first of the answers that the server logged, each with its line, that is garbage, and how.
+
+    Only if at least a third of them are: a request may have asked for what only looks so, and not all garbage is seen.
+    """
+    found = [(at, finding) for at, answer in answers if (finding := _judged(answer))]
+    return found[0] if found and 3 * len(found) >= len(answers) else None
+
+
 def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
     """Return the first line of garbage that stands behind or below a cue (`answer_cues`: a prompt, a print), and how
     it is. Only for logs in which nothing failed: each line that was kept is looked at.

@@ -154,12 +154,13 @@ def _judge(
 def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[int, Finding] | None:
     """The first answer in the log that is garbage, unless the caller gave answers."""
     known = set(rules.log["answers"])
-    places = sorted(at for at, hits in reading.hits.items() if any(hit.signature in known for hit in hits))
-    if options.responses or options.finding or not places:
+    found = sorted((at, hit.groups.get("answer")) for at, hits in reading.hits.items() for hit in hits if hit.signature in known)
+    if options.responses or options.finding or not found:
         return None
     from logtriage import pasted  # most logs hold no answers
 
-    return pasted.body(reading, places)
+    logged = [(at, answer) for at, answer in found if answer is not None]
+    return pasted.body(reading, [at for at, answer in found if answer is None]) or pasted.logged(logged)
 
 
 def _title(verdict: Verdict, rules: RuleSet) -> str:

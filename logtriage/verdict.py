@@ -244,7 +244,9 @@ def root_cause(
             return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
         return None
     at, span = _exception_below(match, lines, events)
-    component, flag = from_frames(at, lines, events, blame)
+    again = [item.match.line for item in incident.explained if item.match.rule is match.rule]  # maybe with more frames
+    told = (from_frames(line, lines, events, blame) for line in (at, *again))
+    component, flag = next(filter(any, told), (None, None))
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)

@@ -30,16 +30,19 @@ _Item = TypeVar("_Item")
 
 
 def choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
-    """Return the earliest; ties go to the lowest rank; a distributed one yields to another that is near."""
+    """Return the earliest; ties go to the lowest rank; a distributed one yields to another that is near.
+
+    What several ranks print at once is judged by the traceback that tells most: somebody may have cut the others short.
+    """
     if not decisive:
         return None
     ordered = sorted(decisive, key=_key(decisive, evidence))
     first = ordered[0]
     if first.rule.get("distributed"):
-        for other in ordered[1:]:
-            if not other.rule.get("distributed") and _is_near(first, other, evidence):
-                return other
-    return first
+        others = (other for other in ordered[1:] if not other.rule.get("distributed"))
+        first = next((other for other in others if _is_near(first, other, evidence)), first)
+    fullest = max(_alike(first, ordered, evidence), key=lambda match: _frames(match, evidence))
+    return fullest if fullest.label != first.label else first
 
 
 def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
@@ -129,6 +132,22 @@ def _key(decisive: Sequence[Match], evidence: Evidence) -> Callable[[Match], tup
         )  # who names the blame
 
     return key
+
+
+def _alike(first: Match, others: Iterable[Match], evidence: Evidence) -> list[Match]:
+    """Those of `others` that say the same as `first` at about the same time, but for numbers."""
+    text = _message(first, evidence)
+    return [other for other in others if _is_near(first, other, evidence) and _message(other, evidence) == text]
+
+
+def _message(match: Match, evidence: Evidence) -> str:
+    line = evidence.lines[match.line]
+    return re.sub(r"\d+", "0", line.text[line.start :])
+
+
+def _frames(match: Match, evidence: Evidence) -> int:
+    event = evidence.events[match.event]
+    return sum(line.role == "frame" for line in evidence.lines[event.first : event.last + 1])
 
 
 def _is_near(first: Match, other: Match, evidence: Evidence) -> bool:

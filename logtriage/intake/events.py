@@ -23,6 +23,7 @@ _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent cal
 _RAISED = r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
 _ELIDED_BEGINS = (".", "…", "[", "(", "<")
+_HEADLINES = ("Exception ignored in", "Exception in thread ")  # Python's words above a traceback that ends nothing else
 _CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
@@ -30,6 +31,8 @@ _CHAIN = (
 _FRAME = re.compile(r'\s*File "[^"]*", line \d+,? in ')
 _USAGE = re.compile(r"usage: \S")
 _HEAD_BEGINS = "[0123456789"
+_NAMED = r"[A-Za-z_][\w.]*\s*(?::|$)"  # as an exception begins, whatever its name
+_AHEAD = 8  # lines below one that something else may have printed into a traceback
 _QUARTER = 900.0  # seconds; zones differ by multiples of it
 
 
@@ -48,8 +51,8 @@ def group(lines: Sequence[Line], prefixes: Iterable[str]) -> tuple[list[Line], l
     """
     grouper = _Grouper(list(prefixes))
     grouper.set_clock(lines)
-    for line in lines:
-        grouper.add(line)
+    for at, line in enumerate(lines):
+        grouper.add(line, lines[at + 1 : at + 1 + _AHEAD])
     return grouper.finish()
 
 
@@ -75,7 +78,7 @@ class _Grouper:
             if head is not None and head.time is not None:
                 self._ahead[line.file] = round((line.time - head.time) / _QUARTER) * _QUARTER
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Line, ahead: Iterable[Line]) -> None:
         if line.role == "fence":
             if self._lines and self._has_gap(line):
                 self._close()
@@ -84,7 +87,10 @@ class _Grouper:
             return
         head = self._head(line.text, line.body)
         text = line.text[head.start if head else line.body :]
-        starts, role = self._place(line, text, is_record=head is not None and not self._goes_on(head, text))
+        if head is None and not self._has_gap(line) and self._is_between(text, ahead):
+            starts, role = False, "text"
+        else:
+            starts, role = self._place(line, text, is_record=head is not None and not self._goes_on(head, text))
         if starts and self._lines:
             self._close()
         if role in ("head", "frame") and self._traceback is None:
@@ -116,6 +122,18 @@ class _Grouper:
         is_within = self._lines[-1].role in ("frame", "source")
         return bool(_FRAME.match(text) or (is_within and (text[:1].isspace() or re.match(_RAISED, text))))
 
+    def _is_between(self, text: str, ahead: Iterable[Line]) -> bool:
+        """Whether something else printed a line into a traceback, which goes on below: with a frame, or its exception."""
+        if self._state != "frames" or not text.strip() or text[:1].isspace() or re.match(_NAMED, text):
+            return False
+        for line in ahead:
+            below = line.text[line.body :]
+            if _FRAME.match(below) or re.match(_RAISED, below):
+                return True
+            if not below[:1].isspace() and self._head(line.text, line.body) is not None:
+                return False
+        return False
+
     def _place(self, line: Line, text: str, *, is_record: bool) -> tuple[bool, str]:
         """Return whether the line starts an event, and its role; moves the state."""
         is_new = is_record or self._has_gap(line)
@@ -123,6 +141,9 @@ class _Grouper:
             joins = not is_new and self._state in ("chain", "record")
             self._state, self._flat = "frames", False
             return not joins, "head"
+        if text.startswith(_HEADLINES):
+            self._state = "record"
+            return True, "text"
         if _FIRST_CALL in text and re.match(_FAULT, text):
             joins = not is_new and self._state in ("frames", "fault")
             self._state = "fault"

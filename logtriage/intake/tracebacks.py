@@ -10,34 +10,48 @@ if TYPE_CHECKING:
 
 TRACEBACK = b"Traceback (most recent call last)"
 
+_FRAME = b'  File "'
 _MAX_FRAMES = 400
 _MAX_MESSAGE = 60
+_MAX_BETWEEN = 8
 _RECORD = rb"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 
 
 class Open(NamedTuple):
-    """The traceback that is open: whether its frames or its message are read, and how many rows more it may have."""
+    """The traceback that is open: whether its frames, a record among them or its message are read.
+
+    `frames` and `message` are how many rows more of these may follow.
+    """
 
     mode: str
-    left: int
+    frames: int
+    message: int
 
 
-CLOSED = Open("", 0)
-OPENED = Open("frames", _MAX_FRAMES)
+CLOSED = Open("", 0, 0)
+OPENED = Open("frames", _MAX_FRAMES, _MAX_MESSAGE)
 
 
 def follow(rows: BlockRows, at: int, state: Open) -> tuple[int, Open]:
     """Follow a traceback from row `at`; return the first row that does not belong to it, and whether it is open."""
-    mode, left = state
+    mode, frames, message = state
     while mode and at < len(rows):
         row = rows.message(at)
         if row is None:
             at += 1
             continue
-        if mode == "frames" and (row[:1] not in (b" ", b"\t") or not left):
-            mode, left = "message", _MAX_MESSAGE
-        if mode == "message" and (not left or re.match(_RECORD, row) or TRACEBACK in row):
+        is_record = re.match(_RECORD, row) is not None
+        if mode != "frames" and frames and row.startswith(_FRAME):
+            mode = "frames"  # what looked like the end was printed into it by something else
+        elif mode == "frames" and (row[:1] not in (b" ", b"\t") or not frames):
+            mode, message = ("record", _MAX_BETWEEN) if is_record else ("message", _MAX_MESSAGE)
+        elif mode == "record" and not is_record and row[:1] not in (b" ", b"\t"):
+            mode, message = "message", _MAX_MESSAGE
+        if mode == "frames":
+            frames -= 1
+        elif not message or TRACEBACK in row or (is_record and mode == "message"):
             return at, CLOSED
-        left -= 1
+        else:
+            message -= 1
         at += 1
-    return at, Open(mode, left)
+    return at, Open(mode, frames, message)
