@@ -77,7 +77,12 @@ def _cause(last: int, found: Judged, ended: Iterator[tuple[int, Judged]], readin
     launch, root = last, found.incident.root
     while root is not None and (left_by := root.rule.get("left_by")):
         before, earlier = next(ended, (launch, None))
-        if earlier is None or not {"any", earlier.verdict.label}.intersection(left_by):
+        if earlier is None:
+            return last
+        if earlier.incident.root is not None and earlier.incident.root.rule is root.rule:  # it was tried more than once
+            launch, root = before, earlier.incident.root
+            continue
+        if not {"any", earlier.verdict.label}.intersection(left_by):
             return last
         if earlier.verdict.label not in left_by and not _follows_at_once(before, launch, reading):
             return last
