@@ -224,7 +224,7 @@ class Wrapper(Strict):
     bytes or more without a line feed goes on. Kind ``csv``: the message is the field that begins where the regex ends.
     Kind ``html``: the line is escaped for HTML. Kind ``fence``: the line is no part of the log. `share`: part of a
     log's lines that it must fit; 0 undoes it wherever it stands. `at_least`: lines that a log must have for it;
-    `never`: how none of a log's lines may begin.
+    `never`: how none of a log's lines may begin, `outside`: how none may that does not fit.
     `holds`: a phrase that every wrapped line holds, `begins`: the characters that one begins with; both spare looking
     further.
     """
@@ -235,6 +235,7 @@ class Wrapper(Strict):
     share: float = Field(default=0.6, ge=0, le=1)
     at_least: int = 1
     never: Text | None = None
+    outside: Text | None = None
     holds: Text | None = None
     begins: Text | None = None
     message: list[Text] | None = None
@@ -249,6 +250,7 @@ class Wrapper(Strict):
         try:
             expression = re.compile(self.regex, re.ASCII)
             re.compile(self.never or "")
+            re.compile(self.outside or "")
         except re.error as error:
             raise ValueError(f"not a regular expression: {error}") from error
         unknown = set(expression.groupindex) - {"time", "stream", "partial", "origin", "number"}

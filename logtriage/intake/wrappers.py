@@ -37,6 +37,7 @@ class Wrapper:
         self.share: float = item.get("share", USUAL_SHARE)
         self.at_least: int = item.get("at_least", 1)
         self.never: str = item.get("never", "")
+        self.outside: str = item.get("outside", "")
         self.partial: str = item.get("partial", "")
         self.splits_at: int = item.get("splits_at", 0)
         self.holds: str = item.get("holds", "")
@@ -248,7 +249,7 @@ def _fits(wrapper: Wrapper, texts: Sequence[str]) -> bool:
         match = wrapper.match(text)
         if match is None:
             misses += 1
-            if misses > allowed:
+            if misses > allowed or (wrapper.outside and re.match(wrapper.outside, text)):
                 return False
         elif number := match.groupdict().get("number"):
             numbers.append(int(number))
