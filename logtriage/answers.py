@@ -7,7 +7,6 @@ alone.
 from __future__ import annotations
 
 import ast
-import functools
 import json
 import math
 import re
@@ -110,7 +109,9 @@ def _json(text: str) -> Any:
     if not text.startswith(("{'", "[{'")):
         return None
     try:
-        return ast.literal_eval(functools.reduce(lambda done, change: re.sub(*change, done), _UNPRINTED, text))
+        for pattern, literal in _UNPRINTED:
+            text = re.sub(pattern, literal, text)
+        return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         return None
 

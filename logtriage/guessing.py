@@ -25,7 +25,8 @@ _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
 """How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""
 _FAILURE = 0.8
-"""How sure it must be that something failed for a silent log to be no launch that is still going on."""
+_LABEL = 0.6
+"""How sure it must be that something failed, or of a label, for a silent log to be no launch that is still going on."""
 
 
 def verdict(
@@ -128,9 +129,14 @@ def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool
 def suspects(guess: Guess) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait.
 
-    What a launch dies of it says last; what it goes on after was a warning.
+    What a launch dies of it says last; what it goes on after was a warning. A server at work (`healthy`), of which no
+    rule knows the ready line, is not still starting, and what it said last may be wrong.
     """
-    return guess.is_odd or (guess.is_last and guess.label != "unknown" and guess.failure >= _FAILURE)
+    if guess.is_odd or not guess.is_last or guess.label in ("unknown", "incomplete"):
+        return guess.is_odd
+    if guess.label == "healthy":
+        return guess.failure >= _DOUBTS
+    return guess.failure >= _FAILURE or guess.confidence >= _LABEL
 
 
 def considered(

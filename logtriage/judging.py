@@ -124,12 +124,8 @@ def _servers(
 
 def _is_own(launches: Sequence[int], reading: Reading, rules: RuleSet) -> bool:
     """Whether the lines of a container speak of the server's own parts."""
-    return any(
-        rules.is_own(line.text)
-        for event in reading.clock.events
-        if event.launch in launches
-        for line in reading.lines[event.first : event.last + 1]
-    )
+    own = (event for event in reading.clock.events if event.launch in launches)
+    return any(rules.is_own(reading.lines[event.first : event.last + 1]) for event in own)
 
 
 def on_choice(reading: Reading, chosen: Mapping[tuple[int, str], int]) -> list[str]:
@@ -194,7 +190,7 @@ def _is_asked_about(judged: Judged, launch: int, reading: Reading, rules: RuleSe
     """Whether a launch failed and somebody shows it in a block of its own: then the block is what the text is about."""
     root = judged.incident.root
     event = reading.clock.events[root.event] if root is not None else None
-    if event is None or not any(rules.is_own(line.text) for line in reading.lines[event.first : event.last + 1]):
+    if event is None or not rules.is_own(reading.lines[event.first : event.last + 1]):
         return False
     later = (event.first for event in reading.clock.events if event.launch > launch)
     return any(map(incident.is_markdown, reading.lines[event.last : next(later, len(reading.lines))]))

@@ -154,13 +154,13 @@ def _judge(
 def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[int, Finding] | None:
     """The first answer in the log that is garbage, unless the caller gave answers."""
     known = set(rules.log["answers"])
-    found = sorted((at, hit.groups.get("answer")) for at, hits in reading.hits.items() for hit in hits if hit.signature in known)
+    found = {at: hit for at, hits in sorted(reading.hits.items()) for hit in hits if hit.signature in known}
     if options.responses or options.finding or not found:
         return None
     from logtriage import pasted  # most logs hold no answers
 
-    logged = [(at, answer) for at, answer in found if answer is not None]
-    return pasted.body(reading, [at for at, answer in found if answer is None]) or pasted.logged(logged)
+    logged = [(at, hit.groups["answer"]) for at, hit in found.items() if "answer" in hit.groups]
+    return pasted.body(reading, [at for at in found if "answer" not in found[at].groups]) or pasted.logged(logged)
 
 
 def _title(verdict: Verdict, rules: RuleSet) -> str:

@@ -57,3 +57,27 @@ def test_a_text_that_nobody_asked_for_is_never_sure(pasted: str, rules: RuleSet)
     """A loop without a cue may be an answer or anything."""
     report = pipeline.analyze([HEALTHY, pasted], rules=rules)
     assert report.label == "healthy" or report.verdict.confidence < 0.7
+
+
+GARBAGE = "{'text': '" + "the the of of " * 20 + "', 'output_ids': [1, 2], 'meta_info': {'id': 'a'}}"
+HALF = "of the " * 20
+HALVES = f"{{'text': '{HALF}' ... '{HALF}', 'output_ids': [1, 2] ... [3], 'meta_info': {{'logprob': nan}}}}"
+SANE = "{'text': ' Paris, which lies on the Seine.', 'output_ids': [1, 2], 'meta_info': {'id': 'b'}}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "label"),
+    [
+        ([GARBAGE], "degenerate-output"),
+        ([HALVES], "degenerate-output"),
+        ([SANE, GARBAGE, SANE], "degenerate-output"),
+        ([SANE, GARBAGE, SANE, SANE], "healthy"),
+        ([SANE], "healthy"),
+    ],
+    ids=["one", "halves", "a-third", "a-fourth", "sane"],
+)
+def test_answers_that_the_server_logged(answers: list[str], label: str, rules: RuleSet) -> None:
+    """With --log-requests; a single one among many may be what its request asked for."""
+    request = "[2026-01-01 10:05:02] Finish: obj=GenerateReqInput(rid='7', text='Tell me more'), out="
+    report = pipeline.analyze([HEALTHY, *(f"{request}{answer}" for answer in answers)], rules=rules)
+    assert report.label == label

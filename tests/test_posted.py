@@ -94,6 +94,14 @@ def test_what_an_earlier_launch_left_behind(rules: RuleSet, start: str, label: s
     assert report.label == label
 
 
+def test_what_an_earlier_launch_left_behind_for_several(rules: RuleSet) -> None:
+    """A port that is taken at the second start, and at the third."""
+    again = [COMMAND, READY[0].replace("10:41:07", "10:03:50"), TAKEN.format(time="2026-01-12 10:03:50")]
+    thrice = [row.replace("10:03:50", "10:04:20") for row in again]
+    assert pipeline.analyze([COMMAND, *FAILED, *again, *thrice], rules=rules).label == "oom-weight-load"
+    assert pipeline.analyze([*again, *thrice], rules=rules).label == "port-in-use"
+
+
 @pytest.mark.parametrize(("echo", "label"), [("^C", "incomplete"), ("", "unknown")], ids=["echo", "none"])
 def test_an_interrupt_that_several_ranks_print(rules: RuleSet, echo: str, label: str) -> None:
     """From the echo of the key on everything belongs to the stop, also a traceback that another one tears apart."""

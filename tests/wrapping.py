@@ -120,6 +120,7 @@ WRAPPERS: dict[str, Wrap] = {
     "compose": _prefix("sglang-1  | "),
     "compose-coloured": _coloured_compose,
     "compose-named": _prefix("server  | "),
+    "swarm": _prefix("llm_sglang.1.x7k2m9q4w8e1r5t3y6u0i2o4p@gpu-a    | "),
     "docker-json": _docker_json,
     "cri": _prefix("{t}.{n:05d}0000Z stderr F "),
     "kubectl-timestamps": _prefix("{t}.{n:05d}0000+08:00 "),

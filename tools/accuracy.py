@@ -43,7 +43,8 @@ def main() -> None:
         given = accuracy.judge(logs[name], rules, pipeline.Options(deciders=deciders))
         found[title] = accuracy.figures(given, accuracy.mission(rules))
         print(f"{title}: {found[title]['right']:.1%} right, macro F1 {found[title]['macro_f1']:.3f}")
-    (ROOT / "docs/accuracy.md").write_text("\n".join([*_summary(found, *times), *_tables(found)]) + "\n", encoding="utf-8")
+    page = [*_summary(found, *times), *_tables(found)]
+    (ROOT / "docs/accuracy.md").write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
 def _summary(found: dict[str, dict[str, Any]], load: float, predicted: float) -> list[str]:

@@ -8,7 +8,7 @@ from logtriage.records import Event, Line, Match, Record
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from logtriage.engine.clock import Mark
     from logtriage.engine.skew import Clocks
@@ -24,7 +24,7 @@ class Evidence(Record):
         covered: lines that harmless rules take out of the evidence.
         fatal: events that say that their process ends with them.
         troubles: what looks like trouble where no rule knows better.
-        is_own: whether a text speaks of the server's own parts.
+        is_own: whether one of some lines speaks of the server's own parts.
         is_client: whether a frame is one of another program, a client of the server.
         clocks: the clocks of several logs; None for a single one.
     """
@@ -37,6 +37,6 @@ class Evidence(Record):
     covered: set[int]
     fatal: set[int]
     troubles: re.Pattern[str]
-    is_own: Callable[[str], bool]
+    is_own: Callable[[Iterable[Line]], bool]
     is_client: Callable[[str], bool]
     clocks: Clocks | None = None

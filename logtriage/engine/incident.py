@@ -139,9 +139,9 @@ def _ends_server(match: Match, evidence: Evidence) -> bool:
     event = evidence.events[match.event]
     if event.traceback is None:
         return False
-    texts = [evidence.lines[at].text for at in range(event.first, event.last + 1)]
-    is_main = any(text.endswith("in <module>") for text in texts)
-    return (match.event in evidence.fatal or is_main) and any(map(evidence.is_own, texts))
+    lines = evidence.lines[event.first : event.last + 1]
+    is_main = any(line.text.endswith("in <module>") for line in lines)
+    return (match.event in evidence.fatal or is_main) and evidence.is_own(lines)
 
 
 def _said_by_a_client(event: Event, evidence: Evidence) -> str:
@@ -153,7 +153,7 @@ def _said_by_a_client(event: Event, evidence: Evidence) -> str:
     served_at = {match.line for match in evidence.matches if match.rule["id"] == "requests-served"}
     first = event.first + 1 if event.first in served_at and event.last > event.first else event.first
     lines = evidence.lines[first : event.last + 1]
-    if lines[0].start > lines[0].body or any(evidence.is_own(line.text) for line in lines):
+    if lines[0].start > lines[0].body or evidence.is_own(lines):
         return ""
     if not any(line.role == "frame" and evidence.is_client(line.text) for line in lines):
         return ""

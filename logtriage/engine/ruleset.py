@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from logtriage.records import Line
+
 TIME_LIMIT = 0.25
 """Seconds that a user's regular expression may take on one line; it counts as no hit if it takes longer."""
 
@@ -96,9 +98,10 @@ class RuleSet:
         through_gates = (self._anchors[number] for numbers in self._by_gate for number in numbers)
         return sorted({*through_gates, *self.failures})
 
-    def is_own(self, text: str) -> bool:
-        """Return whether a text speaks of the server's own parts, and not of a client that comes with it."""
-        return any(word in text for word in self.log["own_words"]) and not self._has_client_word(text)
+    def is_own(self, lines: Iterable[Line]) -> bool:
+        """Return whether one of some lines speaks of the server's own parts, and not of a client that comes with it."""
+        texts = (line.text[line.body :] for line in lines)
+        return any(self._has_own_word(text) and not self._has_client_word(text) for text in texts)
 
     def is_client(self, frame: str) -> bool:
         """Return whether a frame is one of a client: of somebody's script, or of what comes with the server."""
@@ -163,6 +166,9 @@ class RuleSet:
         """Return the compute capability times ten of a GPU by its name, or None if the name is not known."""
         words = gpu_name.replace("_", " ").replace("-", " ")
         return next((sm for name, sm in self.log["gpus"] if name.replace("-", " ") in words), None)
+
+    def _has_own_word(self, text: str) -> bool:
+        return any(word in text for word in self.log["own_words"])
 
     def _has_client_word(self, text: str) -> bool:
         return any(word in text for word in self.log["client_words"])

@@ -123,7 +123,7 @@ class _Grouper:
         return bool(_FRAME.match(text) or (is_within and (text[:1].isspace() or re.match(_RAISED, text))))
 
     def _is_between(self, text: str, ahead: Iterable[Line]) -> bool:
-        """Whether something else printed a line into a traceback, which goes on below: with a frame, or its exception."""
+        """Whether something else printed a line into a traceback, which goes on below."""
         if self._state != "frames" or not text.strip() or text[:1].isspace() or re.match(_NAMED, text):
             return False
         for line in ahead:

@@ -1,0 +1,92 @@
+"""Tracebacks that other output tears apart, that somebody cut short, or that end nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from logtriage import pipeline
+
+if TYPE_CHECKING:
+    from logtriage.engine.ruleset import RuleSet
+
+BEGIN = "[2026-01-12 10:03:41 TP{rank}] Load weight begin. avail mem=30.40 GB"
+HEAD = "[2026-01-12 10:04:44{rank}] Scheduler hit an exception: Traceback (most recent call last):"
+FRAMES = [
+    '  File "/usr/lib/python3/sglang/srt/managers/scheduler.py", line 3130, in run_scheduler_process',
+    "    scheduler = Scheduler(",
+    '  File "/usr/lib/python3/sglang/srt/model_loader/loader.py", line 599, in load_model',
+    "    self.load_weights_and_postprocess(",
+    '  File "/usr/lib/python3/sglang/srt/model_loader/loader.py", line 618, in load_weights_and_postprocess',
+    "    quant_method.process_weights_after_loading(module)",
+    '  File "/usr/lib/python3/sglang/srt/layers/quantization/awq.py", line 775, in process_weights_after_loading',
+    "    output = torch.empty(",
+]  # fmt: skip
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 512 MiB. GPU {gpu} has a total capacity of 23 GiB"
+READY = "[2026-01-12 10:05:21] The server is fired up and ready to roll!"
+STOPPED = ["[2026-01-12 10:06:21] SIGTERM received. signum=15 frame=None.", "INFO:     Finished server process [9]"]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "[wait-for-server] 10:04:44 http://localhost:30000/health not ready, sleeping 5s",
+        "\x1b[2m2026-01-12T10:04:44Z\x1b[0m \x1b[33m WARN\x1b[0m sglang_router_rs::core: worker health check failed",
+    ],
+    ids=["script", "router"],
+)
+@pytest.mark.parametrize("filler", [0, 3000], ids=["short", "long"])
+def test_what_else_is_printed_into_a_traceback_does_not_end_it(noise: str, filler: int, rules: RuleSet) -> None:
+    """The frames above the last line of noise still tell where memory ran out, also where most lines are not kept."""
+    torn = [row for frame in [*FRAMES * 6, OOM.format(gpu=1)] for row in (noise, frame)]
+    quiet = ["[2026-01-12 10:03:40] nothing to tell"] * filler
+    report = pipeline.analyze([*quiet, BEGIN.format(rank=0), HEAD.format(rank=""), *torn, *quiet], rules=rules)
+    assert report.label == "oom-weight-shuffle"
+    assert report.root is not None
+    assert "GPU 1" in report.lines[report.root.line].text
+
+
+def test_a_record_ends_a_traceback_that_does_not_go_on(rules: RuleSet) -> None:
+    """Below a traceback whose exception is missing the next record is no part of it."""
+    report = pipeline.analyze([HEAD.format(rank=" TP0"), *FRAMES[:4], READY], rules=rules)
+    assert report.label == "healthy"
+
+
+def test_of_ranks_that_fail_alike_the_traceback_that_tells_most_is_judged(rules: RuleSet) -> None:
+    """Somebody cut the lowest rank's traceback short; another one shows that weights were being rearranged."""
+    whole = [HEAD.format(rank=" TP1"), *FRAMES, OOM.format(gpu=1), ""]
+    short = [HEAD.format(rank=" TP0"), *FRAMES[:4], "  [...]", OOM.format(gpu=0), ""]
+    begun = [BEGIN.format(rank=rank) for rank in (0, 1)]
+    for order in ([*whole, *short], [*short, *whole]):
+        assert pipeline.analyze([*begun, *order], rules=rules).label == "oom-weight-shuffle"
+
+
+def test_a_rank_that_shows_more_frames_tells_what_is_to_blame(rules: RuleSet) -> None:
+    """The lowest rank's line is shown, and the flag is the one that another rank's frames name."""
+    error = "RuntimeError: No supported CUDA architectures found for major versions [10]."
+    moe = '  File "/usr/lib/python3/flashinfer/fused_moe/core.py", line 2142, in trtllm_fp4_block_scale_moe'
+    rows = [HEAD.format(rank=" TP1"), FRAMES[0], moe, error, "", HEAD.format(rank=" TP0"), FRAMES[0], error]
+    report = pipeline.analyze(rows, rules=rules)
+    assert report.root is not None
+    assert report.events[report.lines[report.root.line].event].rank == "TP0"
+    assert report.root.flag == "--moe-runner-backend"
+
+
+@pytest.mark.parametrize("headline", ["Exception ignored in: <function Engine.__del__ at 0x7f>", "Something else"])
+def test_an_exception_that_python_ignores_ends_nothing(headline: str, rules: RuleSet) -> None:
+    """A destructor that fails after all is done is no failure; the same traceback without Python's words may be one."""
+    rows = [headline, "Traceback (most recent call last):", FRAMES[0], "TypeError: 'NoneType' object is not callable"]
+    report = pipeline.analyze([READY, *rows], rules=rules)
+    assert report.label == ("healthy" if headline.startswith("Exception ignored") else "unknown")
+
+
+def test_a_check_of_the_arguments_is_another_launch(rules: RuleSet) -> None:
+    """What stops a start before it prints its arguments does not follow from the ordered stop of the server before."""
+    check = '  File "/usr/lib/python3/sglang/srt/server_args.py", line 5168, in check_server_args'
+    stopped = [BEGIN.format(rank=0), READY, *STOPPED]
+    failed = ["Traceback (most recent call last):", check, "RuntimeError: the frobnicator is missing"]
+    report = pipeline.analyze([*stopped, *failed], rules=rules)
+    assert report.label == "unknown"
+    assert report.root is not None
+    assert "frobnicator" in report.lines[report.root.line].text
