@@ -25,6 +25,7 @@ CODED = ("json", "csv", "html")
 USUAL_SHARE = 0.6
 """Part of the lines that a wrapper must fit where its data say nothing else."""
 
+_REPEATED = ("prefix", "json")  # kinds that are put around themselves: a collector of what another one collected
 _MARK = "NaN"  # what JSON can hold and a wrapper does not
 
 
@@ -214,7 +215,7 @@ def detect(sample: Iterable[str], wrappers: Mapping[str, Any]) -> Found:
         texts = [text for text in texts if fence.holds not in text or not fence.is_all(text)]
     layers: list[Wrapper] = []
     while len(layers) < MAX_LAYERS and texts:
-        rest = [wrapper for wrapper in known if wrapper.kind == "prefix" or wrapper not in layers]
+        rest = [wrapper for wrapper in known if wrapper.kind in _REPEATED or wrapper not in layers]
         found = next((wrapper for wrapper in rest if _fits(wrapper, texts)), None)
         if found is None:
             break
