@@ -250,9 +250,9 @@ def root_cause(
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)
-    others = implied.get("or_flag", [])
-    if not _is_set(flag, launch):
-        flag = next((other for other in ([others] if isinstance(others, str) else others) if _is_set(other, launch)), flag)
+    if "or_flag" in implied and not _is_set(flag, launch):
+        others = [implied["or_flag"]] if isinstance(implied["or_flag"], str) else implied["or_flag"]
+        flag = next((other for other in others if _is_set(other, launch)), flag)
     if str(implied.get("flag")).endswith("-path"):
         flag = _flag_with_value(match.facts, launch) or flag
     component = implied.get("component") or component
