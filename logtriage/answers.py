@@ -192,9 +192,11 @@ def _lowest(values: Iterable[Any]) -> float | None:
 def _findings(answer: Answer) -> Iterable[Finding]:
     yield from chain(_of_logprobs(answer), _of_tokens(answer))
     text = _CUT_CHARACTER.sub("", answer.text.strip())
-    blank = max(len(answer.token_ids), len(answer.logprobs), len(answer.text))
-    if not text and blank >= CHARACTER_RUN:
-        yield Finding("empty", f"{blank} tokens or blanks, and no text", 0.6)
+    tokens = max(len(answer.token_ids), len(answer.logprobs))
+    if not text and len(answer.text) >= CHARACTER_RUN:
+        yield Finding("empty", f"{len(answer.text)} blanks and nothing else", 0.93)
+    elif not text and tokens >= CHARACTER_RUN:
+        yield Finding("empty", f"{tokens} tokens, and no text", 0.6)
     odd = sum(1 for c in text if (c < " " and c not in "\t\n\r") or "\x7f" <= c <= "\x9f" or c == "\ufffd")
     if odd >= ODD_AT_LEAST and odd > ODD_CHARACTERS * len(text):
         yield Finding("not-text", f"{odd} of {len(text)} characters are control or replacement characters", 0.9)

@@ -250,8 +250,9 @@ def root_cause(
     implied = match.rule.get("implies", {})
     flag = implied["flag"] or None if "flag" in implied else match.facts.get("flag") or flag
     flag = rules.flags["aliases"].get(flag, flag)
-    if (other := implied.get("or_flag")) and _is_set(other, launch) and not _is_set(flag, launch):
-        flag = other
+    if "or_flag" in implied and not _is_set(flag, launch):
+        others = [implied["or_flag"]] if isinstance(implied["or_flag"], str) else implied["or_flag"]
+        flag = next((other for other in others if _is_set(other, launch)), flag)
     if str(implied.get("flag")).endswith("-path"):
         flag = _flag_with_value(match.facts, launch) or flag
     component = implied.get("component") or component
@@ -261,8 +262,9 @@ def root_cause(
 
 
 def _is_set(flag: str | None, launch: Launch) -> bool:
-    """Whether a launch gives a flag a value; the server prints 0 for a size that is not set."""
-    return flag is not None and str(launch.facts.get(flag, "0")) != "0"
+    """Whether a launch gives a flag a value; the server prints 0 for a size that is not set, 1 for one of ranks."""
+    unset = ("0", "1") if flag is not None and flag.endswith("p-size") else ("0",)
+    return flag is not None and str(launch.facts.get(flag, "0")) not in unset
 
 
 def _flag_with_value(facts: Mapping[str, Any], launch: Launch) -> str | None:

@@ -129,6 +129,15 @@ def test_many_tokens_without_text_are_empty() -> None:
     assert finding.kind == "empty"
 
 
+def test_an_answer_of_blanks_is_garbage() -> None:
+    """A line end, over and over until the limit, is no answer; a few at the end of none may be one."""
+    finding = judge([Answer("\n" * 120)])
+    assert finding is not None
+    assert finding.kind == "empty"
+    assert finding.certainty > 0.9
+    assert judge([Answer(" \n" * 5)]) is None
+
+
 def test_one_token_repeated() -> None:
     """The same id in a row is garbage whatever its text is, from the start or after a good beginning."""
     for ids in ((488,) * 16, (*range(100), *(0,) * 40), (*range(100), *(0,) * 40, 151645)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from logtriage import pipeline
 
 if TYPE_CHECKING:
@@ -43,3 +45,29 @@ def test_a_module_that_a_choice_imports_blames_its_flag(tmp_path: Path, rules: R
 
 def test_a_module_that_is_imported_at_the_start_blames_nothing(tmp_path: Path, rules: RuleSet) -> None:
     assert blamed(START + IMPORT, tmp_path, rules) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "flag"),
+    [
+        ("--tp-size 2", "--tp-size"),
+        ("--pp-size 2", "--pp-size"),
+        ("--dp-size 2 --tp-size 1", "--dp-size"),
+        ("--base-gpu-id 3", "--base-gpu-id"),
+        ("--port 30000", "--tp-size"),
+    ],
+)
+def test_a_gpu_that_is_not_there_blames_the_size_that_was_given(
+    flags: str, flag: str, tmp_path: Path, rules: RuleSet
+) -> None:
+    """Ranks come from several flags; the server prints the sizes that nobody gave as 1."""
+    command = f"+ python3 -m sglang.launch_server --model-path /models/a {flags}\n"
+    told = "[2026-01-12 10:03:40] server_args={'model_path': '/models/a', 'host': '127.0.0.1'}\n"
+    text = command + told + CHOICE.rsplit("\n", 3)[0] + "\ntorch.AcceleratorError: CUDA error: invalid device ordinal\n"
+    assert blamed(text, tmp_path, rules) == ("parallelism", flag)
+
+
+def test_a_storage_backend_blames_its_own_flag(tmp_path: Path, rules: RuleSet) -> None:
+    """Its files stand among those of the KV cache, whose size has nothing to do with it."""
+    frame = IMPORT.replace("layers/attention/other_backend.py", "mem_cache/storage/other/other_storage.py")
+    assert blamed(CHOICE + frame, tmp_path, rules) == ("kv-cache", "--hicache-storage-backend")

@@ -61,12 +61,12 @@ class Condition(Strict):
 class Implies(Strict):
     """What the rule itself knows about the component, the flag and the value to blame; an empty flag is "none".
 
-    `or_flag` is blamed where the launch sets it and not `flag`.
+    `or_flag`, or the first of several, is blamed where the launch sets it and not `flag`.
     """
 
     component: str | None = None
     flag: str | None = None
-    or_flag: str | None = None
+    or_flag: str | list[str] | None = None
     value: str | None = None
     backend: str | None = None
 
