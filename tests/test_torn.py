@@ -53,6 +53,14 @@ def test_a_record_ends_a_traceback_that_does_not_go_on(rules: RuleSet) -> None:
     assert report.label == "healthy"
 
 
+def test_the_head_of_another_traceback_is_no_part_of_one(rules: RuleSet) -> None:
+    """What stands above it belongs to neither: the first one's message is missing."""
+    rows = [HEAD.format(rank=" TP0"), *FRAMES[:4], "E0112 10:04:45.1 9 torch/elastic/api.py:1] worker 0 failed"]
+    report = pipeline.analyze([*rows, "Traceback (most recent call last):", FRAMES[0], OOM.format(gpu=0)], rules=rules)
+    heads = [report.lines[event.first].text for event in report.events if event.traceback is not None]
+    assert len(heads) == 2
+
+
 def test_of_ranks_that_fail_alike_the_traceback_that_tells_most_is_judged(rules: RuleSet) -> None:
     """Somebody cut the lowest rank's traceback short; another one shows that weights were being rearranged."""
     whole = [HEAD.format(rank=" TP1"), *FRAMES, OOM.format(gpu=1), ""]

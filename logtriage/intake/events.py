@@ -130,7 +130,7 @@ class _Grouper:
             below = line.text[line.body :]
             if _FRAME.match(below) or re.match(_RAISED, below):
                 return True
-            if not below[:1].isspace() and self._head(line.text, line.body) is not None:
+            if _TRACEBACK in below or (not below[:1].isspace() and self._head(line.text, line.body) is not None):
                 return False
         return False
 
