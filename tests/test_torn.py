@@ -53,9 +53,10 @@ def test_a_record_ends_a_traceback_that_does_not_go_on(rules: RuleSet) -> None:
     assert report.label == "healthy"
 
 
-def test_the_head_of_another_traceback_is_no_part_of_one(rules: RuleSet) -> None:
-    """What stands above it belongs to neither: the first one's message is missing."""
-    rows = [HEAD.format(rank=" TP0"), *FRAMES[:4], "E0112 10:04:45.1 9 torch/elastic/api.py:1] worker 0 failed"]
+@pytest.mark.parametrize("between", [[], ["E0112 10:04:45.1 9 torch/elastic/api.py:1] worker 0 failed"]])
+def test_the_head_of_another_traceback_is_no_part_of_one(between: list[str], rules: RuleSet) -> None:
+    """Also where the first one's message is missing, or another program's line stands in its place."""
+    rows = [HEAD.format(rank=" TP0"), *FRAMES[:4], *between]
     report = pipeline.analyze([*rows, "Traceback (most recent call last):", FRAMES[0], OOM.format(gpu=0)], rules=rules)
     heads = [report.lines[event.first].text for event in report.events if event.traceback is not None]
     assert len(heads) == 2

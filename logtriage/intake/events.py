@@ -124,7 +124,9 @@ class _Grouper:
 
     def _is_between(self, text: str, ahead: Iterable[Line]) -> bool:
         """Whether something else printed a line into a traceback, which goes on below."""
-        if self._state != "frames" or not text.strip() or text[:1].isspace() or re.match(_NAMED, text):
+        if self._state != "frames" or not text.strip() or text[:1].isspace():
+            return False
+        if re.match(_NAMED, text) or _TRACEBACK in text or text.startswith(_HEADLINES):
             return False
         for line in ahead:
             below = line.text[line.body :]
