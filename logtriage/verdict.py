@@ -262,8 +262,8 @@ def root_cause(
 
 
 def _is_set(flag: str | None, launch: Launch) -> bool:
-    """Whether a launch gives a flag a value; the server prints 0 for a size that is not set, 1 for one of ranks."""
-    unset = ("0", "1") if flag is not None and flag.endswith("p-size") else ("0",)
+    """Whether a launch gives a flag a value; else the server prints 0, none or, for a number of ranks, 1."""
+    unset = ("0", "none", "None", *(("1",) if flag is not None and flag.endswith("p-size") else ()))
     return flag is not None and str(launch.facts.get(flag, "0")) not in unset
 
 

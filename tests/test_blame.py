@@ -71,3 +71,11 @@ def test_a_storage_backend_blames_its_own_flag(tmp_path: Path, rules: RuleSet) -
     """Its files stand among those of the KV cache, whose size has nothing to do with it."""
     frame = IMPORT.replace("layers/attention/other_backend.py", "mem_cache/storage/other/other_storage.py")
     assert blamed(CHOICE + frame, tmp_path, rules) == ("kv-cache", "--hicache-storage-backend")
+
+
+def test_a_backend_that_nobody_chose_is_not_blamed(tmp_path: Path, rules: RuleSet) -> None:
+    """Of two that do not go together the one that was given is blamed; the server prints the other as none."""
+    told = "[2026-01-12 10:03:40] server_args={'model_path': '/models/a', 'moe_a2a_backend': 'none'}\n"
+    command = "+ python3 -m sglang.launch_server --model-path /models/a --moe-runner-backend cutlass\n"
+    text = "NotImplementedError: Runner backend cutlass requires a fused func for a2a backend none.\n"
+    assert blamed(command + told + text, tmp_path, rules) == ("moe", "--moe-runner-backend")
