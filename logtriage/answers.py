@@ -308,4 +308,8 @@ def is_structured(text: str) -> bool:
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     alike = sum(1 for line in lines if _STRUCTURED.match(line))
-    return 2 * alike >= len(lines) and 2 * len(set(lines)) >= len(lines) and (len(lines) > 2 or text[0] in "{[|<")
+    return (
+        2 * alike >= len(lines)
+        and 2 * len(set(lines)) >= len(lines)
+        and (len(lines) > 2 or text.startswith(("{", "[", "|", "<")))
+    )

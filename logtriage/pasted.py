@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from logtriage.answers import judge, read_response
@@ -21,6 +20,11 @@ _ID = r"""["']id["']: ?["'][^"']+"""
 
 _LEAST = 32
 """Characters of a pasted text that is judged; shorter ones may be anything."""
+
+_NEAR, _LONGEST = 3, 40  # lines below a request or a cue; those of an answer
+
+_PROGRESS = "%|"
+_PROMPTS = (">>>", "In [", "Out[", "$ ")
 
 
 def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
@@ -73,19 +77,31 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
 def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
     """Yield the lines below those in which somebody asks for the same thing again and again."""
     asks = re.compile("|".join(rules.log["repeats_asked"]))
-    for at, (line, below) in enumerate(pairwise(reading.lines)):
-        if line.role == below.role == "text" and asks.search(line.text, line.start):
-            yield at + 1
+    for at, line in enumerate(reading.lines):
+        if line.role == "text" and asks.search(line.text, line.start):
+            yield from (
+                place
+                for place in range(at + 1, min(at + 1 + _NEAR, len(reading.lines)))
+                if reading.lines[place].role == "text" and reading.lines[place].time is None
+            )
 
 
 def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
-    """The next line with a text, below a blank line and the fence of a block."""
-    for place in range(at + 1, min(at + 5, len(lines))):
+    """The next lines with a text, up to a blank one, below a blank line and the fence of a block."""
+    first = at
+    said: list[str] = []
+    for place in range(at + 1, min(at + _LONGEST, len(lines))):
         line = lines[place]
-        said = line.text[line.start :].strip()
-        if said and line.role != "fence" and not said.startswith("```"):
-            return (place, said) if line.file == lines[at].file and line.time is None else (at, "")
-    return at, ""
+        text = line.text[line.start :].strip()
+        is_said = text and line.role != "fence" and not text.startswith("```")
+        if line.time is not None or line.file != lines[at].file or _PROGRESS in text or text.startswith(_PROMPTS):
+            break
+        if is_said:
+            first = first if said else place
+            said.append(text)
+        elif said or place > at + _NEAR:
+            break
+    return first, "\n".join(said)
 
 
 def _judged(found: str) -> Finding | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 _MAX_RAW = 1000
 _MAX_TEXT = 700
@@ -49,11 +50,18 @@ def oddities(text: str) -> list[str]:
     most = max(Counter(re.findall(_WORD, text.lower())).values(), default=0)
     found = [name for name, least, pattern in _ODD if most >= least and re.search(pattern, text)]
     if not text.isascii():
-        codes = [ord(letter) for letter in text if letter > "\x7f" or letter.isalpha()]
-        present = sum(any(low <= code <= high for code in codes) for low, high in _SCRIPTS)
-        found += ["alphabets"] if present >= _MANY_SCRIPTS else []
+        scripts = [_script(letter) for letter in text]
+        joined = any(one != other and -1 not in (one, other) for one, other in pairwise(scripts))
+        found += ["alphabets"] if len({*scripts} - {-1}) >= _MANY_SCRIPTS + (not joined) else []
         found += ["replaced"] if text.count("\ufffd") >= _MANY_SCRIPTS else []
     return found
+
+
+def _script(letter: str) -> int:
+    """Which of the alphabets a letter belongs to, or -1."""
+    if letter <= "\x7f" and not letter.isalpha():
+        return -1
+    return next((number for number, (low, high) in enumerate(_SCRIPTS) if low <= ord(letter) <= high), -1)
 
 
 def masked(text: str) -> str:

@@ -130,7 +130,7 @@ class RuleSet:
     def anchored(self, text: str) -> Iterator[int]:
         """Yield the signatures whose anchor stands in a text, whatever their regular expressions say."""
         for gate, numbers in zip(self.gates, self._by_gate, strict=True):
-            if gate in text:
+            if numbers and gate in text:
                 anchors = [self._anchors[number] for number in numbers]
                 near = text if len(text) <= _SHORT else _around(gate, text, max(map(len, anchors)))
                 yield from (number for number, anchor in zip(numbers, anchors, strict=True) if anchor in near)
