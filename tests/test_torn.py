@@ -96,6 +96,6 @@ def test_a_check_of_the_arguments_is_another_launch(rules: RuleSet) -> None:
     stopped = [BEGIN.format(rank=0), READY, *STOPPED]
     failed = ["Traceback (most recent call last):", check, "RuntimeError: the frobnicator is missing"]
     report = pipeline.analyze([*stopped, *failed], rules=rules)
-    assert report.label == "unknown"
+    assert report.label == "unsupported-config"
     assert report.root is not None
     assert "frobnicator" in report.lines[report.root.line].text
