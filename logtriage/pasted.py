@@ -27,12 +27,12 @@ _PROGRESS = "%|"
 _PROMPTS = (">>>", "In [", "Out[", "$ ")
 
 
-def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
+def body(reading: Reading, places: Iterable[int], rules: RuleSet) -> tuple[int, Finding] | None:
     """Return the first of some lines, each with an answer of the server as JSON or a piece of a streamed one, whose
     answer is garbage, and how.
     """
     streams: dict[str, tuple[int, list[str]]] = {}
-    for at in places:
+    for at in sorted({*places}.difference(asked_for(reading, rules))):
         text = reading.lines[at].text[reading.lines[at].start :]
         name = re.search(_ID, text) if text.startswith("data:") else None
         streams.setdefault(name[0] if name else str(at), (at, []))[1].append(text)
@@ -42,13 +42,15 @@ def body(reading: Reading, places: Iterable[int]) -> tuple[int, Finding] | None:
     return None
 
 
-def logged(answers: Sequence[tuple[int, str]]) -> tuple[int, Finding] | None:
+def logged(answers: Sequence[tuple[int, str]], reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
     """Return the first of the answers that the server logged, each with its line, that is garbage, and how.
 
     Only if at least a third of them are: a request may have asked for what only looks so, and not all garbage is seen.
     """
-    found = [(at, finding) for at, answer in answers if (finding := _judged(answer))]
-    return found[0] if found and 3 * len(found) >= len(answers) else None
+    asks = _asks(rules)
+    own = [(at, answer) for at, answer in answers if not asks.search(reading.lines[at].text.replace(answer, ""))]
+    found = [(at, finding) for at, answer in own if (finding := _judged(answer))]
+    return found[0] if found and 3 * len(found) >= len(own) else None
 
 
 def text(reading: Reading, rules: RuleSet) -> tuple[int, Finding] | None:
@@ -76,14 +78,19 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
 
 def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
     """Yield the lines below those in which somebody asks for the same thing again and again."""
-    asks = re.compile("|".join(rules.log["repeats_asked"]))
+    asks = _asks(rules)
+    left = 0
     for at, line in enumerate(reading.lines):
+        if line.role == "text" and left and line.text.strip():
+            left -= 1
+            if line.time is None:
+                yield at
         if line.role == "text" and asks.search(line.text, line.start):
-            yield from (
-                place
-                for place in range(at + 1, min(at + 1 + _NEAR, len(reading.lines)))
-                if reading.lines[place].role == "text" and reading.lines[place].time is None
-            )
+            left = _NEAR
+
+
+def _asks(rules: RuleSet) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["repeats_asked"]))
 
 
 def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:

@@ -160,7 +160,8 @@ def _pasted_body(reading: Reading, rules: RuleSet, options: Options) -> tuple[in
     from logtriage import pasted  # most logs hold no answers
 
     logged = [(at, hit.groups["answer"]) for at, hit in found.items() if "answer" in hit.groups]
-    return pasted.body(reading, [at for at in found if "answer" not in found[at].groups]) or pasted.logged(logged)
+    pieces = [at for at in found if "answer" not in found[at].groups]
+    return pasted.body(reading, pieces, rules) or pasted.logged(logged, reading, rules)
 
 
 def _title(verdict: Verdict, rules: RuleSet) -> str:

@@ -65,6 +65,22 @@ HALVES = f"{{'text': '{HALF}' ... '{HALF}', 'output_ids': [1, 2] ... [3], 'meta_
 SANE = "{'text': ' Paris, which lies on the Seine.', 'output_ids': [1, 2], 'meta_info': {'id': 'b'}}"
 
 
+def test_a_logged_answer_that_was_asked_for(rules: RuleSet) -> None:
+    """The request stands in the same line; of a benchmark that ignores the last word nothing is judged."""
+    for asked in ("text='Repeat the word the 40 times'", "sampling_params={'ignore_eos': True}"):
+        line = f"[2026-01-01 10:05:02] Finish: obj=GenerateReqInput(rid='7', {asked}), out={GARBAGE}"
+        assert pipeline.analyze([HEALTHY, line], rules=rules).label == "healthy"
+
+
+def test_a_report_that_answers_repeat_is_no_request(rules: RuleSet) -> None:
+    """Who complains of repetition did not ask for it; who asks may do so in the command."""
+    report = pipeline.analyze([HEALTHY, "The answers repeat the same sentence:", "Answer:", LOOP], rules=rules)
+    assert report.label == "degenerate-output"
+    curl = """$ curl localhost:30000/generate -d '{"text": "Repeat the sentence 14 times"}'"""
+    body = f'{{"text": "{LOOP}", "meta_info": {{"id": "a"}}}}'
+    assert pipeline.analyze([HEALTHY, curl, body], rules=rules).label == "healthy"
+
+
 @pytest.mark.parametrize(
     ("answers", "label"),
     [

@@ -90,6 +90,41 @@ def test_an_exception_that_python_ignores_ends_nothing(headline: str, rules: Rul
     assert report.label == ("healthy" if headline.startswith("Exception ignored") else "unknown")
 
 
+def test_what_is_printed_below_an_ignored_exception_counts(rules: RuleSet) -> None:
+    """Python's report of it ends at its exception; the shell's notice may follow at once."""
+    rows = [
+        "Exception ignored in: <function f at 0x7f>",
+        "Traceback (most recent call last):",
+        FRAMES[0],
+        "TypeError: x",
+    ]
+    report = pipeline.analyze([BEGIN.format(rank=0), *rows, "Killed"], rules=rules)
+    assert report.label == "killed-unexplained"
+
+
+def test_a_harmless_line_between_frames_takes_nothing_away(rules: RuleSet) -> None:
+    """What a library notes is printed into the traceback of a rank that runs out of memory."""
+    note = "[Gloo] Rank 0 is connected to 1 peer ranks. Expected number of connected peer ranks is : 1"
+    rows = [HEAD.format(rank=" TP0"), *FRAMES[:6], note, *FRAMES[6:], OOM.format(gpu=0)]
+    assert pipeline.analyze([BEGIN.format(rank=0), *rows], rules=rules).label == "oom-weight-shuffle"
+
+
+def test_a_native_abort_below_frames_keeps_its_words(rules: RuleSet) -> None:
+    """What `what()` says stands indented, as the source of a frame does."""
+    abort = ["terminate called after throwing an instance of 'c10::AcceleratorError'"]
+    abort += ["  what():  CUDA error: an illegal memory access was encountered", *FRAMES[2:4], OOM.format(gpu=0)]
+    report = pipeline.analyze([HEAD.format(rank=" TP0"), *FRAMES[:2], *abort], rules=rules)
+    assert report.label == "kernel-crash"
+
+
+def test_whole_tracebacks_are_judged_in_their_order(rules: RuleSet) -> None:
+    """A rank that fails a little later, in another stage and with more frames, does not go first."""
+    load = '  File "/usr/lib/python3/sglang/srt/layers/linear.py", line 333, in weight_loader'
+    first = [HEAD.format(rank=" TP0"), *FRAMES[:4], load, OOM.format(gpu=0), ""]
+    later = [HEAD.format(rank=" TP1").replace("04:44", "04:45"), *FRAMES, OOM.format(gpu=1)]
+    assert pipeline.analyze([BEGIN.format(rank=0), *first, *later], rules=rules).label == "oom-weight-load"
+
+
 def test_a_check_of_the_arguments_is_another_launch(rules: RuleSet) -> None:
     """What stops a start before it prints its arguments does not follow from the ordered stop of the server before."""
     check = '  File "/usr/lib/python3/sglang/srt/server_args.py", line 5168, in check_server_args'

@@ -162,16 +162,16 @@ def _covered(matches: Iterable[Match], lines: Sequence[Line], events: Sequence[E
     """Return the lines that harmless matches take out of the evidence, with the id of the rule.
 
     A harmless text inside a traceback, or on the line that opens it, covers the traceback. One on a record that a
-    traceback happens to follow covers it only if the rule says that this record carries one; one below the exception
-    may be what another program printed next.
+    traceback happens to follow covers it only if the rule says that this record carries one; one below the exception,
+    or between its frames, may be what another program printed.
     """
     covered: dict[int, str] = {}
     for found in matches:
         if found.strength != "harmless":
             continue
         event = events[found.event]
-        is_below = lines[found.line].role == "message"
-        is_inside = event.traceback is not None and found.line >= event.traceback and not is_below
+        is_apart = lines[found.line].role in ("message", "text")
+        is_inside = event.traceback is not None and found.line >= event.traceback and not is_apart
         whole = is_inside or found.rule.get("covers") == "record"
         span = range(event.first, event.last + 1) if whole else (found.line,)
         covered.update(dict.fromkeys(span, found.rule["id"]))

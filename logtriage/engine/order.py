@@ -32,7 +32,7 @@ _Item = TypeVar("_Item")
 def choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
     """Return the earliest; ties go to the lowest rank; a distributed one yields to another that is near.
 
-    What several ranks print at once is judged by the traceback that tells most: somebody may have cut the others short.
+    What several ranks print at once is judged by a traceback that tells far more, if the first one was cut short.
     """
     if not decisive:
         return None
@@ -42,7 +42,8 @@ def choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
         others = (other for other in ordered[1:] if not other.rule.get("distributed"))
         first = next((other for other in others if _is_near(first, other, evidence)), first)
     fullest = max(_alike(first, ordered, evidence), key=lambda match: _frames(match, evidence))
-    return fullest if fullest.label != first.label else first
+    is_cut = 2 * _frames(first, evidence) <= _frames(fullest, evidence)
+    return fullest if is_cut and fullest.label != first.label else first
 
 
 def is_later(one: Match, other: Match, evidence: Evidence) -> bool:

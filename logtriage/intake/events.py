@@ -23,7 +23,9 @@ _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent cal
 _RAISED = r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
 _ELIDED_BEGINS = (".", "…", "[", "(", "<")
-_HEADLINES = ("Exception ignored in", "Exception in thread ")  # Python's words above a traceback that ends nothing else
+_IGNORED = "Exception ignored in"
+_HEADLINES = (_IGNORED, "Exception in thread ")  # Python's words above a traceback
+_ABORTS = "terminate called "  # and below it, indented, what() it was
 _CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
@@ -126,7 +128,7 @@ class _Grouper:
         """Whether something else printed a line into a traceback, which goes on below."""
         if self._state != "frames" or not text.strip() or text[:1].isspace():
             return False
-        if re.match(_NAMED, text) or _TRACEBACK in text or text.startswith(_HEADLINES):
+        if re.match(_NAMED, text) or _TRACEBACK in text or text.startswith((*_HEADLINES, _ABORTS)):
             return False
         for line in ahead:
             below = line.text[line.body :]
@@ -175,8 +177,12 @@ class _Grouper:
             if indented or (self._flat and not re.match(_RAISED, text)):
                 return False, "source"
             if state == "frames" or text.startswith("Current thread"):
-                self._state = "message" if state == "frames" else "fault"
-                return False, "exception" if state == "frames" else "head"
+                if state == "fault":
+                    return False, "head"
+                # An ignored exception ends nothing, so that what is printed below it is not its message.
+                is_ignored = self._lines[self._first].text.startswith(_IGNORED, self._lines[self._first].body)
+                self._state = "single" if is_ignored else "message"
+                return False, "exception"
         if state in ("message", "after-blank", "chain"):
             return self._continue_message(text)
         if state == "usage" and indented:
