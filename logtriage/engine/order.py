@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from logtriage.records import Match
 
 _DAY = 86400
+_DOTS = (".", "…", "[", "(", "<")
 NEAR_SECONDS = 2.0
 NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
@@ -42,8 +43,7 @@ def choose(decisive: Sequence[Match], evidence: Evidence) -> Match | None:
         others = (other for other in ordered[1:] if not other.rule.get("distributed"))
         first = next((other for other in others if _is_near(first, other, evidence)), first)
     fullest = max(_alike(first, ordered, evidence), key=lambda match: _frames(match, evidence))
-    is_cut = 2 * _frames(first, evidence) <= _frames(fullest, evidence)
-    return fullest if is_cut and fullest.label != first.label else first
+    return fullest if _is_cut(first, fullest, evidence) and fullest.label != first.label else first
 
 
 def is_later(one: Match, other: Match, evidence: Evidence) -> bool:
@@ -144,6 +144,14 @@ def _alike(first: Match, others: Iterable[Match], evidence: Evidence) -> list[Ma
 def _message(match: Match, evidence: Evidence) -> str:
     line = evidence.lines[match.line]
     return re.sub(r"\d+", "0", line.text[line.start :])
+
+
+def _is_cut(match: Match, whole: Match, evidence: Evidence) -> bool:
+    """Whether somebody left frames out of a traceback: dots say so, or it has twice as many elsewhere."""
+    event = evidence.events[match.event]
+    lines = evidence.lines[event.first : event.last + 1]
+    has_dots = any(line.role == "blank" and line.text[line.body :].lstrip().startswith(_DOTS) for line in lines)
+    return has_dots or 2 * _frames(match, evidence) <= _frames(whole, evidence)
 
 
 def _frames(match: Match, evidence: Evidence) -> int:
