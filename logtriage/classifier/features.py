@@ -169,14 +169,16 @@ def extract(evidence: Evidence, lexicon: Lexicon) -> dict[str, Feature]:
     groups: dict[str, float] = {}
     seen: set[str] = set()
     for item in evidence.items:
+        if item.text in seen:
+            continue
         is_frame = item.kind == "frame"
         masked = item.text if is_frame else lexicon.masked(item.text)
         is_command = masked.count("<path>") >= _A_COMMAND
         masked = masked[:_OF_A_COMMAND] if is_command else masked
-        shape = masked if is_frame else masking.shape_of_masked(masked)
+        shape = item.text if is_frame else masking.shape_of_masked(masked)
         if shape in seen:
             continue
-        seen.add(shape)
+        seen.update((item.text, shape))
         if is_frame:
             told = _frame(item.text)
         else:
