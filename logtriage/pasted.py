@@ -83,8 +83,7 @@ def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
     for at, line in enumerate(reading.lines):
         if line.role == "text" and left and line.text.strip():
             left -= 1
-            if line.time is None:
-                yield at
+            yield at
         if line.role == "text" and asks.search(line.text, line.start):
             left = _NEAR
 

@@ -68,10 +68,11 @@ def test_a_bare_log_is_left_alone(case: Case, rules: RuleSet) -> None:
     if case.folder.parent.name != "recorded" and names:
         assert coded & {*names} or sum(line.body > 0 for line in report.lines) > 0.3 * len(report.lines)
         return
-    assert names == ()
+    assert names in ((), ("rank",))  # which torch puts before the lines of a traceback itself
     assert len({line.origin for line in report.lines}) > 1 or all(line.row == line.number for line in report.lines)
     if case.folder.parent.name == "recorded":
-        assert {(line.body, line.role == "fence") for line in report.lines} == {(0, False)}
+        starts = {line.body for line in report.lines if not line.text.startswith("[rank")}
+        assert (starts, any(line.role == "fence" for line in report.lines)) == ({0}, False)
 
 
 def test_every_wrapper_of_the_rules_is_tested(rules: RuleSet) -> None:
