@@ -7,6 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING, TypeVar
 
 from logtriage.engine.identity import natural
+from logtriage.intake.events import ELIDED_BEGINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from logtriage.records import Match
 
 _DAY = 86400
-_DOTS = (".", "…", "[", "(", "<")
 NEAR_SECONDS = 2.0
 NEAR_LINES = 200
 """A distributed failure yields to another failure this near (lines where there are no times)."""
@@ -150,7 +150,7 @@ def _is_cut(match: Match, whole: Match, evidence: Evidence) -> bool:
     """Whether somebody left frames out of a traceback: dots say so, or it has twice as many elsewhere."""
     event = evidence.events[match.event]
     lines = evidence.lines[event.first : event.last + 1]
-    has_dots = any(line.role == "blank" and line.text[line.body :].lstrip().startswith(_DOTS) for line in lines)
+    has_dots = any(line.role == "blank" and line.text[line.body :].lstrip().startswith(ELIDED_BEGINS) for line in lines)
     return has_dots or 2 * _frames(match, evidence) <= _frames(whole, evidence)
 
 

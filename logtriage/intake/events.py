@@ -22,7 +22,7 @@ _FIRST_CALL = "(most recent call first)"
 _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$"
 _RAISED = r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
-_ELIDED_BEGINS = (".", "…", "[", "(", "<")
+ELIDED_BEGINS = (".", "…", "[", "(", "<")
 _IGNORED = "Exception ignored in"
 _HEADLINES = (_IGNORED, "Exception in thread ")  # Python's words above a traceback
 _ABORTS = "terminate called "  # and below it, indented, what() it was
@@ -172,7 +172,7 @@ class _Grouper:
             if _FRAME.match(text):
                 self._flat = self._flat or not indented
                 return False, "frame"
-            if not text or (text.lstrip().startswith(_ELIDED_BEGINS) and re.match(_ELIDED, text)):
+            if not text or (text.lstrip().startswith(ELIDED_BEGINS) and re.match(_ELIDED, text)):
                 return False, "blank"
             if indented or (self._flat and not re.match(_RAISED, text)):
                 return False, "source"
