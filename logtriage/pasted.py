@@ -23,6 +23,7 @@ _LEAST = 32
 
 _NEAR, _LONGEST = 3, 40  # lines below a request or a cue; those of an answer
 
+_QUOTED = re.compile("^> ?", re.MULTILINE)
 _PROGRESS = "%|"
 _PROMPTS = (">>>", "In [", "Out[", "$ ")
 
@@ -71,7 +72,7 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
             continue
         place, found = at, line.text[match.end() :].strip()
         if not found:
-            place, found = _below(reading.lines, at)
+            place, found = _below(reading.lines, at, cue)
         if len(found) >= _LEAST:
             yield place, found
 
@@ -92,8 +93,8 @@ def _asks(rules: RuleSet) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["repeats_asked"]))
 
 
-def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
-    """The next lines with a text, up to a blank one, below a blank line and the fence of a block."""
+def _below(lines: Sequence[Line], at: int, cue: re.Pattern[str]) -> tuple[int, str]:
+    """The next lines with a text, up to a blank one or another cue, below a blank line and the fence of a block."""
     first = at
     said: list[str] = []
     for place in range(at + 1, min(at + _LONGEST, len(lines))):
@@ -101,6 +102,8 @@ def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
         text = line.text[line.start :].strip()
         is_said = text and line.role != "fence" and not text.startswith("```")
         if line.time is not None or line.file != lines[at].file or _PROGRESS in text or text.startswith(_PROMPTS):
+            break
+        if cue.match(line.text, line.start):
             break
         if is_said:
             first = first if said else place
@@ -111,6 +114,7 @@ def _below(lines: Sequence[Line], at: int) -> tuple[int, str]:
 
 
 def _judged(found: str) -> Finding | None:
+    found = _QUOTED.sub("", found)
     if found[:1] == found[-1:] == "'":  # as Python shows a string
         found = found[1:-1]
     return judge(read_response(found.encode("utf-8", "replace")))

@@ -41,6 +41,7 @@ _DOUBTED = 0.6
 
 _OUTCOMES = {"degenerate-output": "degenerate", "incomplete": "incomplete"}
 _LIVES = frozenset({"server-ready", "requests-served"})
+_REQUESTS = frozenset({"requests-served", "requests-failed"})
 
 _RESEMBLES = "no rule knows these lines, but they look like a failure"
 _NO_REASON = "the launch failed and no rule knows why"
@@ -48,6 +49,7 @@ _NO_RULE = "an error that no rule knows"
 _NO_SGLANG = "nothing in it looks like an SGLang launch"
 _LIVED = "the server was ready, and nothing failed"
 _BAD_REQUESTS = "the server was ready, but some requests got an error 500 that nothing explains"
+_NO_ANSWERS = "the last requests got an error 500, and nothing explains it"
 _NEITHER = "neither a ready line nor a failure is in the log"
 _STOPPED_EARLY = "it was stopped before it was ready"
 _EMPTY = "the log is empty"
@@ -177,6 +179,9 @@ def _without_failure(
     if is_ready:
         sure, because = _READY if "server-ready" in ids else _SERVED_ONLY, _LIVED
         if "requests-failed" in ids:
+            last = max((m for m in incident.outcomes if m.rule["id"] in _REQUESTS), key=lambda match: match.line)
+            if last.rule["id"] == "requests-failed":
+                return case.verdict("unknown", _NOTHING, _NO_ANSWERS, lines=(last.line,))
             sure, because = _DOUBTED, _BAD_REQUESTS
         return case.verdict("healthy", min(sure, doubt), because, outcome="healthy", decided_by="rule")
     if recognised or empty:

@@ -62,6 +62,11 @@ SANE = {
     "nursery-rhyme": "Row, row, row the boat, gently down the stream. Merrily merrily merrily, life is but a dream.",
     "had-had": "All the faith that he had had had had no effect on what she had had. That that is, is.",
     "cut-character": "北京\ufffd",
+    "greetings": "Hello Привет 你好 مرحبا नमस्ते 안녕하세요 Bonjour Hola Ciao",
+    "chat-template": "Wrap it so: <|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n and wait for <|im_end|>.",
+    "chorus": "Row with me, oh row with me! " * 4 + "The river is wide and the night is long, so sing me another song.",
+    "names-of-programs": "Call json.loads, then pass maxTokens and top_p on; the method is named 生成 in the manual.",
+    "chinese-about-a-program": "先调用torch.cuda.empty_cache()清空缓存,再把maxTokens传给model.generate()方法。",
     "terminal": "Run it with \x1b[1mmake\x1b[0m and look at the last line that it prints, please.",
 }
 LOOP = "I am sorry, but I cannot help you with that request. "
@@ -80,6 +85,13 @@ GARBAGE = {
     "late-loop:sentence": PROSE + LOOP * 12,
     "late-loop:two-words": PROSE + " and so" * 60,
     "low-diversity:two-words": "yes no yes yes no no yes yes no no yes yes no no yes yes no no yes yes no no yes no",
+    "loop:sentence-and-remark": "我不知道。" * 14 + "（一直到最后）",
+    "loop:long-sentence": "One moment. "
+    + "Let me count once more, s-t-r-a-w, and that makes three of them in all. " * 5,
+    "reserved-tokens:padding": "<pad>" * 6,
+    "reserved-tokens:template": "<|start|>assistant<|channel|>analysis<|message|><|end|>" * 3,
+    "reserved-tokens:among-words": "The boat the<unused12><unused12> of the<unused12><unused12><unused12>",
+    "word-salad": "Of course ourselvesrowData\u0e2d\u0e32 chez the.Formwork _PLUGIN the isempty undeferrable",
     "stutter": "First take take the and and \u7684 water seized seized.lineTo f\u00fcr f\u00fcr_join then 0 0 0 0",
     "not-text:replacement": "caf\ufffd\ufffd\ufffd \ufffd\ufffdk \ufffdx a \ufffd b",
     "not-text:control": "".join(chr(1 + n % 8) + "q" for n in range(20)),
@@ -144,6 +156,14 @@ def test_one_token_repeated() -> None:
         finding = judge([Answer("", ids)])
         assert finding is not None
         assert finding.kind == "one-token-repeated"
+
+
+@pytest.mark.parametrize(("piece", "kind"), [(" the", "one-token-repeated"), ("庠", "one-token-repeated"), ("7", None)])
+def test_a_stream_of_one_piece(piece: str, kind: str | None) -> None:
+    """A few pieces of a stream tell already: sane ones differ."""
+    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": piece}}]}
+    finding = judge(read_response(f"data: {json.dumps(chunk)}\n".encode() * 5))
+    assert (finding and finding.kind) == kind
 
 
 def test_a_ruler_of_equal_tokens_is_drawn_on_purpose() -> None:
@@ -246,9 +266,9 @@ def test_reads_a_stream_of_chat_chunks() -> None:
     kind = "chat.completion.chunk"
     chunks = [{"object": kind, "choices": [{"index": i % 2, "delta": {"content": c}}]} for i, c in enumerate("HYio")]
     last = {"object": kind, "choices": [], "usage": {"completion_tokens": 4}}
-    assert read_response(stream(*chunks, last)) == [Answer("Hi"), Answer("Yo")]
+    assert read_response(stream(*chunks, last)) == [Answer("Hi", pieces=("H", "i")), Answer("Yo", pieces=("Y", "o"))]
     as_lines = "\n".join(json.dumps(chunk) for chunk in [*chunks, last]).encode()
-    assert read_response(as_lines) == [Answer("Hi"), Answer("Yo")]
+    assert read_response(as_lines) == [Answer("Hi", pieces=("H", "i")), Answer("Yo", pieces=("Y", "o"))]
 
 
 def test_reads_a_stream_of_generate_pieces() -> None:
@@ -256,7 +276,7 @@ def test_reads_a_stream_of_generate_pieces() -> None:
     growing = [{"text": "Paris"[: n + 1], "output_ids": list(range(n + 1)), "meta_info": {}} for n in range(5)]
     assert read_response(stream(*growing)) == [Answer("Paris", (0, 1, 2, 3, 4))]
     same = [{"text": "!", "output_ids": [0], "meta_info": {}}] * 30
-    assert read_response(stream(*same)) == [Answer("!" * 30, (0,) * 30)]
+    assert read_response(stream(*same)) == [Answer("!" * 30, (0,) * 30, pieces=("!",) * 30)]
 
 
 def test_reads_lines_of_bodies_headers_and_plain_text() -> None:

@@ -45,6 +45,7 @@ def test_loops_in_any_script(name: str) -> None:
     [
         "The weather 天气 ಹವಾಮಾನ reportстан is zeмля 의 forecast.приветsunny",
         "Sure, this is кодcode для 天空 вас, ответыanswer 하늘 und so weiter",
+        "The harbour ثم بعد bahwa 鼎 kwargs Обычно utiliser 莊 peuvent ઓ pequeña नदी lavoro",
     ],
 )
 def test_a_salad_of_alphabets(text: str) -> None:

@@ -27,8 +27,29 @@ HEALTHY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
         [">>> r.choices[0].message.reasoning_content[-420:]", f"'{LOOP}'"],
         ["Output with tp=4:", f'"{LOOP}"'],
         ["$ curl -s http://127.0.0.1:30000/generate -d @q.json | jq -r .text", LOOP],
+        ["问：法国的首都是哪里？", f"答：{LOOP}"],
+        ["Ответ:", LOOP],
+        ["Every single reply is just", "", f"> {LOOP}"],
+        [f"+answer: {LOOP}"],
+        [f'"content": "{LOOP}", "finish_reason": "length"'],
+        [f'step=1 reward=0.0 sample: "{LOOP}"'],
     ],
-    ids=["printed", "quoted", "below-a-word", "in-a-block", "repl", "repl-slice", "variant", "curl"],
+    ids=[
+        "printed",
+        "quoted",
+        "below-a-word",
+        "in-a-block",
+        "repl",
+        "repl-slice",
+        "variant",
+        "curl",
+        "chinese",
+        "russian",
+        "in-prose",
+        "diff",
+        "json-key",
+        "rollout",
+    ],
 )
 def test_garbage_that_was_pasted_as_text(pasted: list[str], rules: RuleSet) -> None:
     """An answer below the log of a healthy server counts, whatever way it was shown; the line is the root."""
@@ -70,6 +91,17 @@ def test_a_logged_answer_that_was_asked_for(rules: RuleSet) -> None:
     for asked in ("text='Repeat the word the 40 times'", "sampling_params={'ignore_eos': True}"):
         line = f"[2026-01-01 10:05:02] Finish: obj=GenerateReqInput(rid='7', {asked}), out={GARBAGE}"
         assert pipeline.analyze([HEALTHY, line], rules=rules).label == "healthy"
+
+
+def test_words_at_a_temperature_of_eight(rules: RuleSet) -> None:
+    """Who draws words at random gets them; the same server's other answer is sane."""
+    salad = "Seine кодcode для 天空 вас, ответыanswer 하늘 und so weiter"
+    asked = (
+        """$ curl -s localhost:30000/generate -d '{"text": "Three rivers?", "sampling_params": {"temperature": %s}}'"""
+    )
+    report = pipeline.analyze([HEALTHY, SERVED, asked % "8.0", salad], rules=rules)
+    assert report.label == "healthy"
+    assert pipeline.analyze([HEALTHY, SERVED, asked % "0.8", salad], rules=rules).label == "degenerate-output"
 
 
 def test_a_report_that_answers_repeat_is_no_request(rules: RuleSet) -> None:

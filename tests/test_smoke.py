@@ -42,7 +42,7 @@ GARBAGE = {
     "collapses": "character-run",
     "replacement": "not-text",
     "salad": "word-salad",
-    "mixed-salad": "word-salad",
+    "mixed-salad": "mixed-alphabets",
     "bad-under-load": "character-run",
     "loops-under-load": "loop",
     "wrong-under-load": "wrong-under-load",

@@ -38,7 +38,6 @@ def command(corpora: tuple[str, ...], path: str, *, only: bool) -> int:
     used. The same logs give the same file.
     """
     from logtriage.classifier import train
-    from logtriage.classifier.features import Lexicon
     from logtriage.workbench import training
 
     folders = [Path(folder) for folder in corpora]
@@ -51,7 +50,7 @@ def command(corpora: tuple[str, ...], path: str, *, only: bool) -> int:
     words = training.lexicon()
     logs = training.labelled(folders, rules, examples=not only)
     with bar("reading logs", len(logs)) as advance:
-        found = training.samples(logs, rules, Lexicon(words), advance)
+        found = training.samples(logs, advance)
     with bar("training", 1.0) as advance:
         data = train.fit(found, words, training.about(logs), lambda _stage, share: advance(share))
     output.to_file(path, json.dumps(data, ensure_ascii=False, separators=(",", ":")) + "\n")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -41,6 +43,12 @@ _WHOLE = ("logs", "templates", "wordings")
 """Sources of logs of launches; the others are single messages and excerpts."""
 
 _OUTCOMES = ("healthy", "incomplete", "unknown")
+_READY = ("server-ready", "requests-served")
+_CUTS = (0.4, 0.8, 1.0)
+"""How much of a start is left where it is cut off."""
+
+_CHUNK = 16
+"""Logs that a process takes at once."""
 
 
 class Labelled(NamedTuple):
@@ -73,21 +81,53 @@ def labelled(corpora: Sequence[Path], rules: RuleSet, *, examples: bool = True) 
     return found
 
 
-def samples(
-    logs: Sequence[Labelled], rules: RuleSet, lexicon: Lexicon, progress: Callable[[int], None] = lambda _done: None
-) -> list[Sample]:
-    """Return the samples of logs. A family counts more the more logs it has, but not in proportion."""
+def samples(logs: Sequence[Labelled], progress: Callable[[int], None] = lambda _done: None) -> list[Sample]:
+    """Return the samples of logs, which one process per processor reads.
+
+    A log of a server that was ready is a sample more for each place at which its start is cut off: then it is
+    incomplete. A family counts more the more samples it has, but not in proportion.
+    """
     from logtriage.classifier.train import Sample
 
-    sizes = Counter(log.family for log in logs)
-    made = []
-    for done, log in enumerate(logs):
-        progress(done)
-        found = features(log.text, rules, lexicon, log.facts)
-        if found:
-            values = {name: feature.weight for name, feature in found.items()}
-            made.append(Sample(log.family, log.label, values, sizes[log.family] ** -0.5, log.source in _WHOLE))
-    return made
+    found: list[tuple[Labelled, str, dict[str, float]]] = []
+    with ProcessPoolExecutor() as pool:
+        for done, (log, read) in enumerate(zip(logs, pool.map(_read, logs, chunksize=_CHUNK), strict=True)):
+            progress(done)
+            found += ((log, label, values) for label, values in read)
+    sizes = Counter(log.family for log, _, _ in found)
+    return [
+        Sample(log.family, label, values, sizes[log.family] ** -0.5, log.source in _WHOLE)
+        for log, label, values in found
+    ]
+
+
+def _read(log: Labelled) -> list[tuple[str, dict[str, float]]]:
+    """The labels and features of a log, and of its start where that is cut off before the server is ready."""
+    rules, words = _own()
+    read = [(log.label, features(log.text, rules, words, log.facts))]
+    if log.source == "logs" and log.label == "healthy":
+        read += [("incomplete", features(start, rules, words, log.facts)) for start in _cut(log.text, rules)]
+    return [(label, {name: feature.weight for name, feature in found.items()}) for label, found in read if found]
+
+
+@cache
+def _own() -> tuple[RuleSet, Lexicon]:
+    """What a process reads logs with."""
+    return pipeline.load_rules(), Lexicon(lexicon())
+
+
+def _cut(text: bytes, rules: RuleSet) -> Iterator[bytes]:
+    """The start of a launch, cut off at several places; nothing where something failed before the server was ready."""
+    options = pipeline.Options(deciders=())
+    judged, _ = judging.judge(pipeline.read([text], rules, options), rules, options, None)
+    built = judged.evidence
+    if built is None:
+        return
+    ready = min((match.line for match in built.matches if match.rule["id"] in _READY), default=0)
+    if any(match.line < ready and match.strength != "harmless" for match in built.matches):
+        return
+    for share in _CUTS:
+        yield "\n".join(line.text for line in built.lines[: int(ready * share)]).encode()
 
 
 def features(text: bytes, rules: RuleSet, lexicon: Lexicon, facts: Mapping[str, Any]) -> Mapping[str, Feature]:
