@@ -42,8 +42,9 @@ def guess(
     found = fitting(model.guess(extract(seen, model.lexicon)), labels, started.facts)
     told = (number for number in reversed(built.own_events) if built.lines[built.events[number].first].text.strip())
     is_last = bool(found.lines) and built.lines[found.lines[0]].event == next(told, None)
+    is_behind = bool(found.lines) and found.lines[0] > max((mark.line for mark in built.marks), default=-1)
     is_forced, is_alone = GUESS in options.deciders, "rules" not in options.deciders
-    return found.replace(is_forced=is_forced, is_alone=is_alone, is_last=is_last)
+    return found.replace(is_forced=is_forced, is_alone=is_alone, is_last=is_last, is_behind=is_behind)
 
 
 def fitting(found: Guess, labels: Mapping[str, dict[str, Any]], facts: dict[str, Any]) -> Guess:

@@ -24,6 +24,7 @@ _SURE_OF_READY = 0.95
 _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
 """How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""
+_LAST_STAGE = "warmup"
 _FAILURE = 0.8
 _LABEL = 0.6
 """How sure it must be that something failed, or of a label, for a silent log to be no launch that is still going on."""
@@ -126,14 +127,19 @@ def doubts(guess: Guess, labels: Mapping[str, dict[str, Any]], *, is_ready: bool
     )
 
 
-def suspects(guess: Guess) -> bool:
+def suspects(guess: Guess, stage: str | None) -> bool:
     """Whether lines that no rule takes for a failure tell of one all the same: then nobody should wait.
 
     What a launch dies of it says last; what it goes on after was a warning. A server at work (`healthy`), of which no
-    rule knows the ready line, is not still starting, and what it said last may be wrong.
+    rule knows the ready line, is not still starting, and what it said last may be wrong. Behind the last stage of a
+    start the ready line is all that is still to come.
     """
-    if guess.is_odd or not guess.is_last or guess.label in ("unknown", "incomplete"):
+    if guess.is_odd or guess.label in ("unknown", "incomplete"):
         return guess.is_odd
+    if guess.is_behind and stage == _LAST_STAGE:
+        return True
+    if not guess.is_last:
+        return False
     if guess.label == "healthy":
         return guess.failure >= _DOUBTS
     return guess.failure >= _FAILURE or guess.confidence >= _LABEL

@@ -150,7 +150,7 @@ def _from_log(
         unsure = max(unsure, guess.unknown)
         doubt = _DOUBTED if guessing.doubts(guess, labels, is_ready=is_ready) else doubt
         is_silent = not (incident.endings or incident.troubles or incident.outcomes)
-        if is_silent and guessing.suspects(guess):
+        if is_silent and guessing.suspects(guess, case.stage):
             return case.verdict("unknown", _SUPPORTED, _RESEMBLES, lines=guess.lines)
     if ending is not None:
         return case.of_rule(ending, _ENDING, "none")

@@ -47,7 +47,8 @@ class Guess(Record):
         candidates: the labels next to it; `unknown`: how likely it is that no label fits;
             `failure`: that something failed at all.
         is_forced: whether the label is to be given however unlikely it is; `is_alone`: whether no rules took part;
-            `is_last`: whether the launch says nothing more behind the line that weighed most.
+            `is_last`: whether the launch says nothing more behind the line that weighed most; `is_behind`: whether no
+            stage of it begins there.
     """
 
     label: str
@@ -62,6 +63,7 @@ class Guess(Record):
     is_forced: bool = False
     is_alone: bool = False
     is_last: bool = False
+    is_behind: bool = False
 
 
 class Scored(Record):

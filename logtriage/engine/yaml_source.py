@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 Place = tuple[str | int, ...]
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The loader of plain values, in C where the library has it: ten times as fast."""
+
 MAX_VALUES = 100_000
 """Values in one file, those that aliases repeat included; our largest file has 3,000."""
 
@@ -49,11 +52,10 @@ class Document:
         return any(place[:length] in self._bad for length in range(len(place) + 1))
 
     def _read(self) -> Any:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             if not self.path.is_file():  # reading a pipe would wait for ever
                 raise OSError("is not a file")
-            node = yaml.compose(self.path.read_text(encoding="utf-8"), Loader=loader)
+            node = yaml.compose(self.path.read_text(encoding="utf-8"), Loader=LOADER)
             return self._plain(node, ()) if node is not None else None
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 
 from logtriage import whole_file
+from logtriage.engine.yaml_source import LOADER
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Case(NamedTuple):
 def read_case(path: Path) -> Case:
     """Read a ``case.yaml``. Raises InputError with the file and the line if it is no mapping."""
     try:
-        data = yaml.safe_load(whole_file.read(str(path)).decode("utf-8"))
+        data = yaml.load(whole_file.read(str(path)).decode("utf-8"), Loader=LOADER)  # noqa: S506
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: {error}") from error
     if not isinstance(data, dict):

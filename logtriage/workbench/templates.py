@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
+from logtriage.engine.yaml_source import LOADER
 from logtriage.errors import InputError
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def wordings(folder: Path, shared: dict[str, Any]) -> dict[str, list[Family]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path}: {error}") from error
     if not isinstance(data, dict):

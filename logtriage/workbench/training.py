@@ -44,8 +44,8 @@ _WHOLE = ("logs", "templates", "wordings")
 
 _OUTCOMES = ("healthy", "incomplete", "unknown")
 _READY = ("server-ready", "requests-served")
-_CUTS = (0.4, 0.8, 1.0)
-"""How much of a start is left where it is cut off."""
+_CUTS, _CUT_COUNTS = (0.4, 0.8, 1.0), 0.5
+"""How much of a start is left where it is cut off, and how much such a sample counts."""
 
 _CHUNK = 16
 """Logs that a process takes at once."""
@@ -84,21 +84,20 @@ def labelled(corpora: Sequence[Path], rules: RuleSet, *, examples: bool = True) 
 def samples(logs: Sequence[Labelled], progress: Callable[[int], None] = lambda _done: None) -> list[Sample]:
     """Return the samples of logs, which one process per processor reads.
 
-    A log of a server that was ready is a sample more for each place at which its start is cut off: then it is
-    incomplete. A family counts more the more samples it has, but not in proportion.
+    A log of a server that was ready is half a sample more for each place at which its start is cut off: then it is
+    incomplete. A family counts more the more logs it has, but not in proportion.
     """
     from logtriage.classifier.train import Sample
 
-    found: list[tuple[Labelled, str, dict[str, float]]] = []
+    sizes = Counter(log.family for log in logs)
+    made = []
     with ProcessPoolExecutor() as pool:
         for done, (log, read) in enumerate(zip(logs, pool.map(_read, logs, chunksize=_CHUNK), strict=True)):
             progress(done)
-            found += ((log, label, values) for label, values in read)
-    sizes = Counter(log.family for log, _, _ in found)
-    return [
-        Sample(log.family, label, values, sizes[log.family] ** -0.5, log.source in _WHOLE)
-        for log, label, values in found
-    ]
+            for label, values in read:
+                share = 1.0 if label == log.label else _CUT_COUNTS
+                made.append(Sample(log.family, label, values, share * sizes[log.family] ** -0.5, log.source in _WHOLE))
+    return made
 
 
 def _read(log: Labelled) -> list[tuple[str, dict[str, float]]]:
