@@ -47,6 +47,23 @@ def test_what_else_is_printed_into_a_traceback_does_not_end_it(noise: str, fille
     assert "GPU 1" in report.lines[report.root.line].text
 
 
+@pytest.mark.parametrize("head", [[HEAD.format(rank=" TP0")], []], ids=["head", "no-head"])
+@pytest.mark.parametrize("filler", [0, 3000], ids=["short", "long"])
+def test_a_paste_that_lost_its_indentation_keeps_its_frames(head: list[str], filler: int, rules: RuleSet) -> None:
+    """Frames tell where memory ran out, also of a traceback that is longer than an exception's message may be."""
+    quiet = ["[2026-01-12 10:03:40] nothing to tell"] * filler
+    flat = [frame.strip() for frame in [*FRAMES[:4] * 10, *FRAMES[4:], *FRAMES[2:4] * 20 * bool(head)]]
+    report = pipeline.analyze([*quiet, BEGIN.format(rank=0), *head, *flat, OOM.format(gpu=1), *quiet], rules=rules)
+    assert report.label == "oom-weight-shuffle"
+
+
+def test_any_exception_ends_frames_that_lost_their_indentation(rules: RuleSet) -> None:
+    """What is called neither error nor exception is known by its module."""
+    raised = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376"
+    report = pipeline.analyze([HEAD.format(rank=" TP0"), *map(str.strip, FRAMES[:4]), raised], rules=rules)
+    assert report.label == "jit-compile-failure"
+
+
 def test_a_record_ends_a_traceback_that_does_not_go_on(rules: RuleSet) -> None:
     """Below a traceback whose exception is missing the next record is no part of it."""
     report = pipeline.analyze([HEAD.format(rank=" TP0"), *FRAMES[:4], READY], rules=rules)

@@ -150,6 +150,8 @@ WRAPPERS: dict[str, Wrap] = {
     "jenkins": _prefix("[{t}.123Z] "),
     "line-numbers": _numbered("{n:6d}\t"),
     "line-numbers-close": _numbered("{n:7d} "),
+    "line-numbers-colon": _numbered("{n}: "),
+    "line-numbers-gutter": _numbered("{n:4d} │ "),
     "grep-n": _numbered("{n}:"),
     "github": _prefix("{t}.{n:05d}00Z "),
     "github-error": _prefix("{t}.{n:05d}00Z ##[error]"),

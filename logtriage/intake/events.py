@@ -20,7 +20,10 @@ _TRACEBACK = "Traceback (most recent call last)"
 # Those that few logs need are compiled when they are first used.
 _FIRST_CALL = "(most recent call first)"
 _FAULT = r"(?:Thread 0x|Current thread 0x|Fatal Python error).*\(most recent call first\):?$"
-_RAISED = r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)"
+_RAISED = (
+    r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Exit|Interrupt|Warning|Timeout|Failure|Errors?\w*)\s*(?::|$)|"
+    r"(?:[a-z_]\w*\.)+[A-Z]\w*: "
+)
 _ELIDED = r"(?i)\s*(?:\.{2,}|…|[\[(<]\s*(?:\.{2,}|…|snip|omitted|truncated|skipped|\d+ more)).{0,40}$"
 ELIDED_BEGINS = (".", "…", "[", "(", "<")
 _IGNORED = "Exception ignored in"
@@ -126,9 +129,11 @@ class _Grouper:
 
     def _is_between(self, text: str, ahead: Iterable[Line]) -> bool:
         """Whether something else printed a line into a traceback, which goes on below."""
-        if self._state != "frames" or not text.strip() or text[:1].isspace():
+        if self._state != "frames" or self._flat or not text.strip() or text[:1].isspace():
             return False
-        if re.match(_NAMED, text) or _TRACEBACK in text or text.startswith((*_HEADLINES, _ABORTS)):
+        if _FRAME.match(text) or re.match(_NAMED, text):
+            return False
+        if _TRACEBACK in text or text.startswith((*_HEADLINES, _ABORTS)):
             return False
         for line in ahead:
             below = line.text[line.body :]

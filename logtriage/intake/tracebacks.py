@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 TRACEBACK = b"Traceback (most recent call last)"
 
-_FRAME = b'  File "'
+_FRAME = b'File "'
 _MAX_FRAMES = 400
 _MAX_MESSAGE = 60
 _MAX_BETWEEN = 8
@@ -41,8 +41,8 @@ def follow(rows: BlockRows, at: int, state: Open) -> tuple[int, Open]:
             at += 1
             continue
         is_record = re.match(_RECORD, row) is not None
-        if mode != "frames" and frames and row.startswith(_FRAME):
-            mode = "frames"  # what looked like the end was printed into it by something else
+        if mode != "frames" and frames and row.lstrip().startswith(_FRAME):
+            mode = "frames"  # what looked like the end was printed into it by something else, or is not indented
         elif mode == "frames" and (row[:1] not in (b" ", b"\t") or not frames):
             mode, message = ("record", _MAX_BETWEEN) if is_record else ("message", _MAX_MESSAGE)
         elif mode == "record" and not is_record and row[:1] not in (b" ", b"\t"):
