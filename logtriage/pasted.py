@@ -73,6 +73,8 @@ def shown(reading: Reading, rules: RuleSet) -> Iterator[tuple[int, str]]:
         place, found = at, line.text[match.end() :].strip()
         if not found:
             place, found = _below(reading.lines, at, cue)
+        elif line.text.startswith(">"):  # a quotation goes on
+            found = "\n".join([found, *_quoted(reading.lines, at, cue)])
         if len(found) >= _LEAST:
             yield place, found
 
@@ -91,6 +93,21 @@ def asked_for(reading: Reading, rules: RuleSet) -> Iterator[int]:
 
 def _asks(rules: RuleSet) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["repeats_asked"]))
+
+
+def _quoted(lines: Sequence[Line], at: int, cue: re.Pattern[str]) -> Iterator[str]:
+    """Yield the lines of a quotation below one of it, up to another cue."""
+    for line in lines[at + 1 : at + _LONGEST]:
+        if not line.text.startswith(">") or cue.match(line.text, line.start):
+            return
+        yield line.text[line.start :].lstrip("> ")
+
+
+def complaint(reading: Reading, rules: RuleSet) -> int | None:
+    """Return the first line in which somebody says that the answers are garbage, or None."""
+    says = re.compile("|".join(f"(?:{pattern})" for pattern in rules.log["complaints"]))
+    lines = enumerate(reading.lines)
+    return next((at for at, line in lines if line.time is None and says.search(line.text, line.start)), None)
 
 
 def _below(lines: Sequence[Line], at: int, cue: re.Pattern[str]) -> tuple[int, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from logtriage import judging, resources
+from logtriage import choosing, judging, resources
+from logtriage import verdict as ladder
 from logtriage.advice import planner
 from logtriage.engine.ruleset import RuleSet
 from logtriage.reading import Options, Reading, near_misses, read, read_each, read_growing, searches
@@ -61,6 +62,8 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
 
         if pasted := answers_in_it.text(reading, rules):
             judged, notes = _judge(reading, rules, options, pasted[1])
+        elif judged.verdict.label == "healthy" and answers_in_it.complaint(reading, rules) is not None:
+            judged = judged.replace(verdict=ladder.doubted(judged.verdict))
     if pasted and judged.verdict.decided_by == "response":
         line = reading.lines[pasted[0]]
         judged = judged.replace(root=RootCause(pasted[0], (line.start, len(line.text))))
@@ -73,7 +76,7 @@ def report_on(reading: Reading, rules: RuleSet, options: Options) -> Report:
         files=reading.files,
         lines=tuple(reading.lines),
         events=tuple(reading.clock.events),
-        launches=judging.count_launches(reading),
+        launches=choosing.count_launches(reading),
         launch=judged.launch,
         verdict=verdict,
         root=judged.root,
@@ -145,7 +148,7 @@ def _judge(
     reading: Reading, rules: RuleSet, options: Options, finding: Finding | None
 ) -> tuple[judging.Judged, list[str]]:
     if len(reading.files) < 2 and not options.exit_codes:
-        return judging.judge(reading, rules, options, finding)
+        return choosing.judge(reading, rules, options, finding)
     from logtriage import several  # most launches have one log
 
     return several.judge(reading, rules, options, finding)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from logtriage import judging, parts, telling
+from logtriage import choosing, judging, parts, telling
 from logtriage.engine import identity, silence, skew
 from logtriage.records import Record
 
@@ -41,7 +41,7 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
     else on the one that got least far.
     """
     chosen = _chosen(reading, rules, options)
-    notes = judging.on_choice(reading, chosen)
+    notes = choosing.on_choice(reading, chosen)
     found = parts.grouped(parts.of(reading, chosen, options))
     groups = [_judged(group, chosen, reading, rules, options, finding) for group in found]
     groups.sort(key=lambda group: _order(group, reading))
@@ -62,13 +62,13 @@ def judge(reading: Reading, rules: RuleSet, options: Options, finding: Finding |
 
 def _chosen(reading: Reading, rules: RuleSet, options: Options) -> dict[tuple[int, str], int]:
     """The last launch of every log if these came to something together: only the first node tells that it is ready."""
-    streams = judging.launches_by_stream(reading)
+    streams = choosing.launches_by_stream(reading)
     if all(len(own) == 1 for own in streams.values()):
         return {stream: own[0] for stream, own in streams.items()}
     last = {stream: own[-1] for stream, own in streams.items()}
     if judging.has_outcome(reading, rules, options, last.values(), {}):
         return last
-    return judging.choose(reading, rules, options)
+    return choosing.choose(reading, rules, options)
 
 
 def _placed(root: RootCause, group: _Group, reading: Reading) -> RootCause:

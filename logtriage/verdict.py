@@ -49,6 +49,7 @@ _NO_RULE = "an error that no rule knows"
 _NO_SGLANG = "nothing in it looks like an SGLang launch"
 _LIVED = "the server was ready, and nothing failed"
 _BAD_REQUESTS = "the server was ready, but some requests got an error 500 that nothing explains"
+_COMPLAINT = "the server was ready, and nothing failed; but somebody says that its answers are garbage"
 _NO_ANSWERS = "the last requests got an error 500, and nothing explains it"
 _NEITHER = "neither a ready line nor a failure is in the log"
 _STOPPED_EARLY = "it was stopped before it was ready"
@@ -157,6 +158,11 @@ def _from_log(
     if incident.endings or incident.troubles:
         return case.verdict("unknown", min(unsure, _SURELY_UNKNOWN), _NO_REASON if incident.endings else _NO_RULE)
     return _without_failure(incident, case, recognised=recognised, empty=empty, is_ready=is_ready, doubt=doubt)
+
+
+def doubted(healthy: Verdict) -> Verdict:
+    """Return the verdict on a healthy log in which somebody says that the answers are garbage, and shows none."""
+    return healthy.replace(confidence=min(healthy.confidence, _DOUBTED), because=_COMPLAINT)
 
 
 def _ending(incident: Incident) -> Match | None:

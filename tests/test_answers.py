@@ -67,6 +67,8 @@ SANE = {
     "chorus": "Row with me, oh row with me! " * 4 + "The river is wide and the night is long, so sing me another song.",
     "names-of-programs": "Call json.loads, then pass maxTokens and top_p on; the method is named 生成 in the manual.",
     "chinese-about-a-program": "先调用torch.cuda.empty_cache()清空缓存,再把maxTokens传给model.generate()方法。",
+    "base64-of-zeros": "'AAAAAAAAAAA=\\nAAAAAAAAAAAAAAAAAAAAAA==\\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='",
+    "a-drawing": "+-----+\n| ### |\n+-----+\n" + " " * 6 + "\\" * 24 + "\n[" + "█" * 50 + "] 100%",
     "terminal": "Run it with \x1b[1mmake\x1b[0m and look at the last line that it prints, please.",
 }
 LOOP = "I am sorry, but I cannot help you with that request. "
@@ -88,6 +90,8 @@ GARBAGE = {
     "loop:sentence-and-remark": "我不知道。" * 14 + "（一直到最后）",
     "loop:long-sentence": "One moment. "
     + "Let me count once more, s-t-r-a-w, and that makes three of them in all. " * 5,
+    "loop:glued-word": "The contract contract. ivement the. signed. " + "ivement" * 7,
+    "loop:few-long-words": "The picture shows addCrit. " + "addCriterion" * 7,
     "reserved-tokens:padding": "<pad>" * 6,
     "reserved-tokens:template": "<|start|>assistant<|channel|>analysis<|message|><|end|>" * 3,
     "reserved-tokens:among-words": "The boat the<unused12><unused12> of the<unused12><unused12><unused12>",
@@ -156,6 +160,14 @@ def test_one_token_repeated() -> None:
         finding = judge([Answer("", ids)])
         assert finding is not None
         assert finding.kind == "one-token-repeated"
+
+
+def test_a_body_that_was_cut_short() -> None:
+    """What it says up to there counts (the first bytes of a file, say)."""
+    whole = json.dumps({"id": "1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "\n" * 300}}]})
+    finding = judge(read_response(whole[:400].encode()))
+    assert finding is not None
+    assert finding.kind == "empty"
 
 
 @pytest.mark.parametrize(("piece", "kind"), [(" the", "one-token-repeated"), ("庠", "one-token-repeated"), ("7", None)])

@@ -260,7 +260,22 @@ def test_a_sign_of_nan_casts_doubt_on_healthy(rules: RuleSet) -> None:
 def test_what_makes_a_silent_log_suspect(failure: float, *, is_odd: bool, is_last: bool, suspected: bool) -> None:
     """A log without a failure by form is unknown, not incomplete, only where its end is very likely one."""
     guess = predict.Guess("hang-timeout", 0.5, is_sure=False, is_odd=is_odd, failure=failure, is_last=is_last)
-    assert guessing.suspects(guess) is suspected
+    assert guessing.suspects(guess, "weight-load") is suspected
+
+
+@pytest.mark.parametrize(
+    ("stage", "label", "is_behind", "suspected"),
+    [
+        ("warmup", "healthy", True, True),
+        ("warmup", "healthy", False, False),
+        ("warmup", "incomplete", True, False),
+        ("cuda-graph", "healthy", True, False),
+    ],
+)
+def test_what_follows_the_last_stage(stage: str, label: str, *, is_behind: bool, suspected: bool) -> None:
+    """Nothing but the ready line is still to come there: other lines are another server's words, or a failure's."""
+    guess = predict.Guess(label, 0.7, is_sure=False, failure=0.2, is_behind=is_behind)
+    assert guessing.suspects(guess, stage) is suspected
 
 
 def test_what_a_launch_goes_on_after(rules: RuleSet) -> None:

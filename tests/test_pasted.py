@@ -32,31 +32,24 @@ HEALTHY = "[2026-01-01 10:05:00] The server is fired up and ready to roll!"
         ["Every single reply is just", "", f"> {LOOP}"],
         [f"+answer: {LOOP}"],
         [f'"content": "{LOOP}", "finish_reason": "length"'],
+        ["which prints", "```", LOOP, "```"],
+        ["返回内容（最后一部分）：", f"> {LOOP}"],
+        [f"> **some-model:** {LOOP}"],
+        ["> **some-model:** Well", *[f"> {LOOP[:100]}"] * 8],
+        [">>> ask(document + 'Who signed?')  # the second time", f"'{LOOP}'"],
+        [f"Out[8]: '{LOOP}'"],
+        [f"ChatCompletion(id='1', choices=[Choice(message=ChatCompletionMessage(content='{LOOP}', refusal=None))])"],
+        [f"[client] answer: {LOOP}"],
         [f'step=1 reward=0.0 sample: "{LOOP}"'],
     ],
-    ids=[
-        "printed",
-        "quoted",
-        "below-a-word",
-        "in-a-block",
-        "repl",
-        "repl-slice",
-        "variant",
-        "curl",
-        "chinese",
-        "russian",
-        "in-prose",
-        "diff",
-        "json-key",
-        "rollout",
-    ],
+    ids=lambda pasted: pasted[0][:24],
 )
 def test_garbage_that_was_pasted_as_text(pasted: list[str], rules: RuleSet) -> None:
     """An answer below the log of a healthy server counts, whatever way it was shown; the line is the root."""
     report = pipeline.analyze([HEALTHY, *pasted], rules=rules)
     assert report.label == "degenerate-output"
     assert report.root is not None
-    assert LOOP.strip() in report.lines[report.root.line].text
+    assert LOOP[:90] in "".join(line.text for line in report.lines[report.root.line : report.root.line + 2])
 
 
 def test_a_sane_answer_is_no_failure(rules: RuleSet) -> None:
@@ -91,6 +84,16 @@ def test_a_logged_answer_that_was_asked_for(rules: RuleSet) -> None:
     for asked in ("text='Repeat the word the 40 times'", "sampling_params={'ignore_eos': True}"):
         line = f"[2026-01-01 10:05:02] Finish: obj=GenerateReqInput(rid='7', {asked}), out={GARBAGE}"
         assert pipeline.analyze([HEALTHY, line], rules=rules).label == "healthy"
+
+
+@pytest.mark.parametrize(
+    "said", ["Anyone else getting junk from it?", "서버는 정상인데 답이 말이 안 됩니다", "回答乱码"]
+)
+def test_somebody_says_that_the_answers_are_garbage(said: str, rules: RuleSet) -> None:
+    """Without an answer to see the log is healthy still, but not surely."""
+    sure, doubted = (pipeline.analyze([HEALTHY, SERVED, text], rules=rules) for text in ("How fast is it?", said))
+    assert (sure.label, doubted.label) == ("healthy", "healthy")
+    assert doubted.verdict.confidence < 0.7 < sure.verdict.confidence
 
 
 def test_words_at_a_temperature_of_eight(rules: RuleSet) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from logtriage import classifying, judging, pipeline, resources
+from logtriage import choosing, classifying, pipeline, resources
 from logtriage.classifier import predict
 from logtriage.classifier.features import extract
 from logtriage.workbench import accuracy
@@ -103,7 +103,7 @@ def _times(path: str) -> tuple[float, float]:
     failed = (ROOT / "corpus/recorded/fi-nvcc-118/run.log").read_bytes()
     line = b"[2026-02-11 09:14:21] Decode batch, #running-req: 1, #token: 81, gen throughput (token/s): 6.30\n"
     log = failed[:20_000] + line * (1_000_000 // len(line)) + failed[20_000:]
-    judged, _ = judging.judge(pipeline.read([log], rules, options), rules, options, None)
+    judged, _ = choosing.judge(pipeline.read([log], rules, options), rules, options, None)
     evidence = judged.evidence
     if evidence is None:
         raise SystemExit("nothing to measure")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # What Python's account of an answer has that is no literal: the halves of a long text or list, numbers that are none.
 _UNPRINTED = ((r"(?<=['\"]) \.\.\. (?=['\"])", " "), (r"[\])] \.\.\. [\[(]", ", "), (r"\bnan\b", "None"))
+_SAID = re.compile(r'"(?:reasoning_content|content|text)": ?"((?:[^"\\]|\\.)*)')
 _CUT_BODY = re.compile(r"""[{\[].*["'](?:choices|meta_info|output_ids)["']""", re.DOTALL)
 
 
@@ -44,9 +45,19 @@ def read_response(data: bytes) -> list[Answer]:
         bodies = _bodies(values)
         is_stream = events or any(str(body.get("object")).endswith("chunk") for body in bodies)
         return [answer for part in ([bodies] if is_stream else [[b] for b in bodies]) for answer in _assemble(part)]
-    if not text or "\0" in text or _CUT_BODY.match(text):
+    if _CUT_BODY.match(text):
+        return [Answer(_unescaped(said[1])) for said in _SAID.finditer(text) if said[1]]
+    if not text or "\0" in text:
         return []
     return [Answer(whole if isinstance(whole, str) else text)]
+
+
+def _unescaped(text: str) -> str:
+    """The text within the quotes of a JSON string, or as it stands where it is none."""
+    try:
+        return str(json.loads(f'"{text}"'))
+    except ValueError:
+        return text
 
 
 def parsed(text: str) -> Any:

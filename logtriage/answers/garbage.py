@@ -25,7 +25,8 @@ WHOLE_RUN = 8  # "!!!!" and nothing else
 WORDS, DISTINCT_TRIPLES = 20, 0.35  # distinct word triples: in sane texts about 1.0, in sentence loops 0.25 and less
 ZLIB_LIMITS = ((120, 3.0), (300, 4.0), (600, 6.0))  # characters, ratio; the p99 of prose is 2.6, 2.8, 3.6
 TAIL = 0.4  # the part of an answer in which a late loop must show
-LOOP_CHARACTERS = 64  # a unit repeated 8 times or more up to the end; no source: shorter ones may be laughter
+LOOP_CHARACTERS = 64  # a unit repeated 6 times or more up to the end; no source: shorter ones may be laughter
+WORD_LOOP = 40  # the same where the unit is one word of four letters or more that is glued to itself
 ODD_CHARACTERS, ODD_AT_LEAST = 0.05, 3  # share; one or two at the end are only a cut character
 TOKEN_RUN = 16  # one id in a row; recorded servers print 64 of 64
 SAME_PIECES = 4  # and no other in a stream; sane ones hardly ever bring the same piece twice in a row
@@ -38,19 +39,24 @@ JUMPS, OVER_LATIN, BETWEEN = (
 )  # from one foreign alphabet to another in a phrase; of these over Latin words; these
 SALAD_NAMES, SALAD_LETTERS = 2, 0.05  # names out of programs, and at most so many foreign letters glued to Latin words
 STUTTERED, STUTTER_SHARE = 3, 0.15  # different words said twice in a row among several alphabets, and their share
-RESERVED, RESERVED_SHARE = 4, 0.5  # tokens that a template or a tokenizer keeps for itself, and their share of a text
+RESERVED, RESERVED_SHARE = 5, 0.4  # tokens that a template or a tokenizer keeps for itself, and their share of a text
 SENTENCES = 0.6  # share of a text that is one sentence five times in a row; lyrics repeat a line four times
 VOCABULARY = (256, 4_000_000)  # a flat logprob is -ln(size); 512 to 262144 are known
 
-_RULERS = frozenset("-=_*#~.+|^ \t\r\n\u3000\u2500\u2501\u2550\u00b7")  # drawn on purpose: separators, leaders, blanks
+_RULERS = frozenset(
+    "-=_*#~.+|^\\/\u2588\u2593\u2592\u2591\u2580\u2584 \t\r\n\u3000\u2500\u2501\u2550\u00b7"
+)  # drawn on purpose: separators, leaders, blanks
 _DRAWN = re.compile(r"([-=_*#~.+|^ \t\u2500\u2501\u2550\u00b7\d])\1{3,}")
 _SENTENCE = re.compile(r"([^\n]{16,200}?)\1{4,}")
 _REMARK = re.compile(r"\s*(?:\.{3}|\u2026)?\s*[(\uff08\[\u3010][^()\uff08\uff09\[\]]{1,80}[)\uff09\]\u3011]\s*\Z")
 _RESERVED_TOKEN = re.compile(
     r"<\|[\w/-]{2,40}\|>|<\uff5c[^\uff5c<>]{2,40}\uff5c>|</?s>|<(?:pad|unk|mask|bos|eos|unused\d+)>|\[(?:PAD|UNK|unused\d+)\]"
 )
-_UNIT = re.compile(r"(.{2,40}?)\1{7,}\s*\Z", re.DOTALL)
-_BASE64 = re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*\d)[\w+/=-]{40,}", re.ASCII)
+_UNIT = re.compile(r"(.{2,40}?)\1{5,}\s*\Z", re.DOTALL)
+_BASE64 = re.compile(
+    r"(?<![\w+/=-])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*\d)[\w+/=-]{40,}|(?<![\w+/=-])[\w+/-]{10,}={1,2}(?![\w=])",
+    re.ASCII,
+)
 _STRUCTURED = re.compile(
     r"""\s*(?:[{}\[\]"'|<`#@/]|[-*+\u2022]\s|\(?\w{1,4}[.):]\s|(?:def|class|return|import|from|for|if|else|while)\b)"""
     r"""|.*(?:[;{}(\[,:|]|\s=\s.*)\s*\Z"""
@@ -60,6 +66,7 @@ _SCRIPTS = {
     "latin": "A-Za-z\u00c0-\u024f", "cyrillic": "\u0400-\u052f", "hebrew": "\u0590-\u05ff",
     "arabic": "\u0600-\u06ff", "indic": "\u0900-\u0dff", "thai": "\u0e00-\u0e7f",
     "kana": "\u3040-\u30ff", "han": "\u4e00-\u9fff", "hangul": "\uac00-\ud7af",
+    "other": "\u0530-\u058f\u0e80-\u10ff\u1200-\u137f\u1780-\u17ff",
 }  # fmt: skip
 _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _SCRIPTS.items()))
 _FAMILIES = {"kana": "han", "hangul": "han"}  # alphabets that one text rightly has
@@ -196,7 +203,8 @@ def _of_names(text: str) -> Iterable[Finding]:
 def _of_loops(text: str) -> Iterable[Finding]:
     text = _REMARK.sub("", text)  # of whoever cut the answer short
     unit = _UNIT.search(text[-2000:])
-    if unit and len(unit.group()) >= LOOP_CHARACTERS and any(char.isalpha() for char in unit.group(1)):
+    least = WORD_LOOP if unit and len(unit.group(1)) >= 4 and unit.group(1).isalpha() else LOOP_CHARACTERS
+    if unit and len(unit.group()) >= least and any(char.isalpha() for char in unit.group(1)):
         kind = "loop" if 2 * len(unit.group()) >= len(text) else "late-loop"
         yield Finding(kind, f"it ends in {len(unit.group()) // len(unit.group(1))} times {unit.group(1)!r}", 0.93)
     sentence = _SENTENCE.search(text[-2000:])
@@ -251,7 +259,7 @@ def is_structured(text: str) -> bool:
     """Return whether a text is JSON, code, a table or a list: these repeat themselves rightly, unless the same lines
     come over and over.
     """
-    if isinstance(bodies.parsed(text), (dict, list)):
+    if isinstance(bodies.parsed(text), (dict, list)) or not _BASE64.sub("", text).strip("'\" \n"):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     alike = sum(1 for line in lines if _STRUCTURED.match(line))

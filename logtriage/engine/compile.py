@@ -76,6 +76,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "answers": answers,
             "answer_cues": log.answer_cues,
             "repeats_asked": log.repeats_asked,
+            "complaints": log.complaints,
             "boundaries": boundaries,
             "notices": notices,
             "recognised_by": log.recognised_by,

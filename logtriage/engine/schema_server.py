@@ -52,6 +52,7 @@ class ServerLog(Strict):
     answers: list[Signature]
     answer_cues: list[Text]
     repeats_asked: list[Text]
+    complaints: list[Text]
     boundaries: list[Signature]
     notices: list[Signature]
     recognised_by: list[Text]

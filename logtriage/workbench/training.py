@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from logtriage import classifying, judging, pipeline, resources
+from logtriage import choosing, classifying, pipeline, resources
 from logtriage.classifier.features import Lexicon, extract
 from logtriage.engine.rule_source import RuleSource
 from logtriage.engine.schema import Hit
@@ -118,7 +118,7 @@ def _own() -> tuple[RuleSet, Lexicon]:
 def _cut(text: bytes, rules: RuleSet) -> Iterator[bytes]:
     """The start of a launch, cut off at several places; nothing where something failed before the server was ready."""
     options = pipeline.Options(deciders=())
-    judged, _ = judging.judge(pipeline.read([text], rules, options), rules, options, None)
+    judged, _ = choosing.judge(pipeline.read([text], rules, options), rules, options, None)
     built = judged.evidence
     if built is None:
         return
@@ -132,7 +132,7 @@ def _cut(text: bytes, rules: RuleSet) -> Iterator[bytes]:
 def features(text: bytes, rules: RuleSet, lexicon: Lexicon, facts: Mapping[str, Any]) -> Mapping[str, Feature]:
     """Return the features of a log as the classifier sees them; none if there is nothing to go by in it."""
     options = pipeline.Options(facts=facts, deciders=())
-    judged, _ = judging.judge(pipeline.read([text], rules, options), rules, options, None)
+    judged, _ = choosing.judge(pipeline.read([text], rules, options), rules, options, None)
     if judged.evidence is None:
         return {}
     seen = classifying.gather(judged.evidence, lexicon.is_alarm, judged.launch, None)
