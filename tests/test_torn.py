@@ -59,7 +59,7 @@ def test_a_paste_that_lost_its_indentation_keeps_its_frames(head: list[str], fil
 
 def test_any_exception_ends_frames_that_lost_their_indentation(rules: RuleSet) -> None:
     """What is called neither error nor exception is known by its module."""
-    raised = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376"
+    raised = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Limit: 101376"
     report = pipeline.analyze([HEAD.format(rank=" TP0"), *map(str.strip, FRAMES[:4]), raised], rules=rules)
     assert report.label == "jit-compile-failure"
 
