@@ -162,8 +162,8 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFil
         **head.model_dump(include={"shows_while_ready", "passes_when_served", "platforms"}, exclude_defaults=True),
         "label": label,
         "any": table.flat(rule.any),
-        "with": [[table.alternatives(item), item.scope] for item in rule.with_],
-        "unless": [[table.alternatives(item), item.scope] for item in rule.unless],
+        "with": [[table.alternatives(item), item.scope, item.like] for item in rule.with_],
+        "unless": [[table.alternatives(item), item.scope, item.like] for item in rule.unless],
         "when": when,
     }
 
