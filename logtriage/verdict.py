@@ -64,6 +64,7 @@ def decide(
     *,
     stage: str | None,
     recognised: bool,
+    described: bool,
     foreign: bool,
     empty: bool,
     exit_code: int | None = None,
@@ -74,11 +75,12 @@ def decide(
 
     `ask` asks the classifier, which is done only where no rule decides. `finding` is what is wrong with the server's
     answers, if any were given; `stage` the last stage that was reached; `recognised` whether this looks like the
-    server's log at all, `foreign` whether not even its libraries or a GPU are named; `empty` whether there is no text
-    in it; `exit_code` that of the launch, if the caller knows it; `seen` what whoever launched it saw from outside.
+    server's log at all, `described` whether a machine is described and no launch shown, `foreign` whether not even its
+    libraries or a GPU are named; `empty` whether there is no text in it; `exit_code` that of the launch, if the caller
+    knows it; `seen` what whoever launched it saw from outside.
     """
     case = _Case(labels, stage, tuple(_candidates(incident)))
-    verdict = _from_log(incident, case, recognised=recognised, empty=empty, ask=ask)
+    verdict = _from_log(incident, case, recognised=recognised, described=described, empty=empty, ask=ask)
     if foreign and verdict.outcome == "failed":
         verdict = verdict.replace(confidence=min(verdict.confidence, _FOREIGN))
     is_open = verdict.label in ("healthy", "incomplete", "unknown") and verdict.rule is None
@@ -129,6 +131,7 @@ def _from_log(
     case: _Case,
     *,
     recognised: bool,
+    described: bool,
     empty: bool,
     ask: Callable[[], Guess | None],
 ) -> Verdict:
@@ -156,7 +159,8 @@ def _from_log(
         return case.of_rule(ending, _ENDING, "none")
     if incident.endings or incident.troubles:
         return case.verdict("unknown", min(unsure, _SURELY_UNKNOWN), _NO_REASON if incident.endings else _NO_RULE)
-    return _without_failure(incident, case, recognised=recognised, empty=empty, is_ready=is_ready, doubt=doubt)
+    shown = recognised and not described
+    return _without_failure(incident, case, recognised=shown, empty=empty, is_ready=is_ready, doubt=doubt)
 
 
 def _ending(incident: Incident) -> Match | None:

@@ -79,6 +79,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "boundaries": boundaries,
             "notices": notices,
             "recognised_by": log.recognised_by,
+            "described_by": log.described_by,
             "related_words": log.related_words,
             "own_words": log.own_words,
             "client_words": log.client_words,
