@@ -242,6 +242,9 @@ def root_cause(
             return None
         at = next((at for at in verdict.lines if lines[at].role != "frame"), verdict.lines[0])
         component, flag = from_frames(at, lines, events, blame)
+        hinted = (m for m in incident.supporting if m.label == verdict.label and m.event == lines[at].event)
+        known: Mapping[str, str] = next((m.rule["implies"] for m in hinted if "implies" in m.rule), {})
+        component, flag = known.get("component", component), known.get("flag", flag) or None
         return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)
