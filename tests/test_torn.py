@@ -151,3 +151,21 @@ def test_a_check_of_the_arguments_is_another_launch(rules: RuleSet) -> None:
     assert report.label == "unsupported-config"
     assert report.root is not None
     assert "frobnicator" in report.lines[report.root.line].text
+
+
+@pytest.mark.parametrize(
+    ("outer", "shown"),
+    [
+        ("Exception: Capture cuda graph failed: odd kernel state", "RuntimeError: odd kernel state"),
+        ("Exception: the launch ended early", "Exception: the launch ended early"),
+    ],
+    ids=["quoted", "another"],
+)
+def test_of_a_chain_the_exception_that_the_last_one_quotes(outer: str, shown: str, rules: RuleSet) -> None:
+    """Above it stand the frames that tell where it happened; a message of its own stands for itself."""
+    joint = ["", "During handling of the above exception, another exception occurred:", ""]
+    inner = [HEAD.format(rank=" TP0"), *FRAMES, "RuntimeError: odd kernel state"]
+    rows = [*inner, *joint, "Traceback (most recent call last):", *FRAMES[:2], outer]
+    report = pipeline.analyze(rows, rules=rules)
+    assert report.root is not None
+    assert (report.label, report.lines[report.root.line].text) == ("unknown", shown)
