@@ -101,6 +101,7 @@ def judge_launches(
         finding,
         stage=_stage(found.root, evidence),
         recognised=recognised,
+        described=not evidence.marks and _is_described(reading, rules),
         foreign=not recognised and not _says(reading, rules, own, "related_words"),
         empty=not any(line.text.strip() for line in lines),
         exit_code=options.exit_code,
@@ -168,6 +169,13 @@ def _stage(root: Match | None, evidence: incident.Evidence) -> str | None:
     if evidence.clocks is not None:
         return max(stages, key=STAGES.index, default=None)
     return stages[-1] if stages else None
+
+
+def _is_described(reading: Reading, rules: RuleSet) -> bool:
+    """Whether a text holds the table that describes a machine, and no record of a server."""
+    if any(line.start > line.body for line in reading.lines):
+        return False
+    return any(word in line.text for line in reading.lines for word in rules.log["described_by"])
 
 
 def _says(reading: Reading, rules: RuleSet, own: Sequence[int], which: str) -> bool:

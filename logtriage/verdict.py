@@ -65,6 +65,7 @@ def decide(
     *,
     stage: str | None,
     recognised: bool,
+    described: bool,
     foreign: bool,
     empty: bool,
     exit_code: int | None = None,
@@ -75,11 +76,12 @@ def decide(
 
     `ask` asks the classifier, which is done only where no rule decides. `finding` is what is wrong with the server's
     answers, if any were given; `stage` the last stage that was reached; `recognised` whether this looks like the
-    server's log at all, `foreign` whether not even its libraries or a GPU are named; `empty` whether there is no text
-    in it; `exit_code` that of the launch, if the caller knows it; `seen` what whoever launched it saw from outside.
+    server's log at all, `described` whether a machine is described and no launch shown, `foreign` whether not even its
+    libraries or a GPU are named; `empty` whether there is no text in it; `exit_code` that of the launch, if the caller
+    knows it; `seen` what whoever launched it saw from outside.
     """
     case = _Case(labels, stage, tuple(_candidates(incident)))
-    verdict = _from_log(incident, case, recognised=recognised, empty=empty, ask=ask)
+    verdict = _from_log(incident, case, recognised=recognised, described=described, empty=empty, ask=ask)
     if foreign and verdict.outcome == "failed":
         verdict = verdict.replace(confidence=min(verdict.confidence, _FOREIGN))
     is_open = verdict.label in ("healthy", "incomplete", "unknown") and verdict.rule is None
@@ -130,6 +132,7 @@ def _from_log(
     case: _Case,
     *,
     recognised: bool,
+    described: bool,
     empty: bool,
     ask: Callable[[], Guess | None],
 ) -> Verdict:
@@ -157,7 +160,8 @@ def _from_log(
         return case.of_rule(ending, _ENDING, "none")
     if incident.endings or incident.troubles:
         return case.verdict("unknown", min(unsure, _SURELY_UNKNOWN), _NO_REASON if incident.endings else _NO_RULE)
-    return _without_failure(incident, case, recognised=recognised, empty=empty, is_ready=is_ready, doubt=doubt)
+    shown = recognised and not described
+    return _without_failure(incident, case, recognised=shown, empty=empty, is_ready=is_ready, doubt=doubt)
 
 
 def doubted(healthy: Verdict) -> Verdict:
@@ -244,6 +248,9 @@ def root_cause(
             return None
         at = next((at for at in verdict.lines if lines[at].role != "frame"), verdict.lines[0])
         component, flag = from_frames(at, lines, events, blame)
+        hinted = (m for m in incident.supporting if m.label == verdict.label and m.event == lines[at].event)
+        known: Mapping[str, str] = next((m.rule["implies"] for m in hinted if "implies" in m.rule), {})
+        component, flag = known.get("component", component), known.get("flag", flag) or None
         return RootCause(at, (lines[at].start, len(lines[at].text)), component, flag, _value(flag, {}, launch))
     if match is None and verdict.decided_by != "response":
         match = next((m for m in incident.endings if m.rule["id"] == verdict.rule), None)

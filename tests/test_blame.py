@@ -79,3 +79,18 @@ def test_a_backend_that_nobody_chose_is_not_blamed(tmp_path: Path, rules: RuleSe
     command = "+ python3 -m sglang.launch_server --model-path /models/a --moe-runner-backend cutlass\n"
     text = "NotImplementedError: Runner backend cutlass requires a fused func for a2a backend none.\n"
     assert blamed(command + told + text, tmp_path, rules) == ("moe", "--moe-runner-backend")
+
+
+def test_what_a_rule_supposes_blames_rather_than_a_frame(tmp_path: Path, rules: RuleSet) -> None:
+    """Memory that ran out below a layer of a model is no matter of that layer."""
+    capture = f"""[2026-01-12 10:05:20] Capture cuda graph begin. This can take up to several minutes. avail mem=0.12 GB
+[2026-01-12 10:05:21] Scheduler hit an exception: Traceback (most recent call last):
+  File "{PACKAGES}/sglang/srt/managers/scheduler.py", line 3100, in run_scheduler_process
+    scheduler = Scheduler(server_args)
+  File "{PACKAGES}/sglang/srt/model_executor/cuda_graph_runner.py", line 583, in capture_one_batch_size
+    run_once()
+  File "{PACKAGES}/sglang/srt/layers/quantization/unquant.py", line 82, in apply
+    return F.linear(x, layer.weight, bias)
+RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`
+"""
+    assert blamed(capture, tmp_path, rules) == ("device", "--mem-fraction-static")

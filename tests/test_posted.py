@@ -109,3 +109,16 @@ def test_an_interrupt_that_several_ranks_print(rules: RuleSet, echo: str, label:
     torn = [*heads, FAILED[2], FAILED[2], "KeyboardInterrupt", "KeyboardInterrupt"]
     report = pipeline.analyze([COMMAND, READY[0], echo, *torn], rules=rules)
     assert report.label == label
+
+
+@pytest.mark.parametrize("table_first", [True, False], ids=["table-first", "command-first"])
+@pytest.mark.parametrize(("log", "label"), [([], "unknown"), ([READY[0]], "incomplete")], ids=["no-log", "log"])
+def test_a_machine_that_is_described_is_no_launch(
+    rules: RuleSet, log: list[str], label: str, *, table_first: bool
+) -> None:
+    """A command and what sglang.check_env prints say nothing of what happened; one line of a launch does."""
+    table = ["Python: 3.12.3 (main)", "GPU 0: NVIDIA H100", "sglang: 0.5.9", "sgl_kernel: 0.3.21", "triton: 3.5.1"]
+    parts = [table, [COMMAND.removeprefix("$ "), *log]]
+    rows = [row for part in (parts if table_first else parts[::-1]) for row in part]
+    report = pipeline.analyze(["It ends after some seconds.", *rows], rules=rules)
+    assert report.label == label

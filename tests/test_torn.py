@@ -59,9 +59,7 @@ def test_a_paste_that_lost_its_indentation_keeps_its_frames(head: list[str], fil
 
 def test_any_exception_ends_frames_that_lost_their_indentation(rules: RuleSet) -> None:
     """What is called neither error nor exception is known by its module."""
-    raised = (
-        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Hardware limit: 101376"
-    )
+    raised = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 131072, Limit: 101376"
     report = pipeline.analyze([HEAD.format(rank=" TP0"), *map(str.strip, FRAMES[:4]), raised], rules=rules)
     assert report.label == "jit-compile-failure"
 
@@ -153,3 +151,21 @@ def test_a_check_of_the_arguments_is_another_launch(rules: RuleSet) -> None:
     assert report.label == "unsupported-config"
     assert report.root is not None
     assert "frobnicator" in report.lines[report.root.line].text
+
+
+@pytest.mark.parametrize(
+    ("outer", "shown"),
+    [
+        ("Exception: Capture cuda graph failed: odd kernel state", "RuntimeError: odd kernel state"),
+        ("Exception: the launch ended early", "Exception: the launch ended early"),
+    ],
+    ids=["quoted", "another"],
+)
+def test_of_a_chain_the_exception_that_the_last_one_quotes(outer: str, shown: str, rules: RuleSet) -> None:
+    """Above it stand the frames that tell where it happened; a message of its own stands for itself."""
+    joint = ["", "During handling of the above exception, another exception occurred:", ""]
+    inner = [HEAD.format(rank=" TP0"), *FRAMES, "RuntimeError: odd kernel state"]
+    rows = [*inner, *joint, "Traceback (most recent call last):", *FRAMES[:2], outer]
+    report = pipeline.analyze(rows, rules=rules)
+    assert report.root is not None
+    assert (report.label, report.lines[report.root.line].text) == ("unknown", shown)

@@ -80,6 +80,7 @@ def compile_rules(folders: Iterable[Path], disable: Iterable[str] = ()) -> dict[
             "boundaries": boundaries,
             "notices": notices,
             "recognised_by": log.recognised_by,
+            "described_by": log.described_by,
             "related_words": log.related_words,
             "own_words": log.own_words,
             "client_words": log.client_words,
@@ -163,8 +164,8 @@ def _compile_rule(label: str, rule: Rule, table: _SignatureTable, head: LabelFil
         **head.model_dump(include={"shows_while_ready", "passes_when_served", "platforms"}, exclude_defaults=True),
         "label": label,
         "any": table.flat(rule.any),
-        "with": [[table.alternatives(item), item.scope] for item in rule.with_],
-        "unless": [[table.alternatives(item), item.scope] for item in rule.unless],
+        "with": [[table.alternatives(item), item.scope, item.like] for item in rule.with_],
+        "unless": [[table.alternatives(item), item.scope, item.like] for item in rule.unless],
         "when": when,
     }
 

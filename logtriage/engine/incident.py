@@ -262,11 +262,21 @@ def _troubles(evidence: Evidence, lives: Lives) -> Iterator[int]:
             yield at
 
 
+def _innermost(raised: Sequence[int], evidence: Evidence) -> int:
+    """The last exception of a chain, or the one above it whose message it only quotes at its end."""
+    texts = [evidence.lines[at].text[evidence.lines[at].body :] for at in raised]
+    for at, text in zip(raised, texts, strict=True):
+        message = text.partition(": ")[2].strip()
+        if message and texts[-1].rstrip().endswith(f": {message}"):
+            return at
+    return raised[-1]
+
+
 def _error_line(event: Event, end: int, evidence: Evidence) -> int | None:
-    """The last exception of a traceback, or an error line among the last lines of the launch, which ends at `end`."""
+    """The exception of a traceback, or an error line among the last lines of the launch, which ends at `end`."""
     if event.traceback is not None:
         raised = [at for at in range(event.first, event.last + 1) if evidence.lines[at].role == "exception"]
-        return raised[-1] if raised else event.traceback
+        return _innermost(raised, evidence) if raised else event.traceback
     newest = evidence.lines[end]
     first = evidence.lines[event.first]
     if first.file == newest.file and first.row > newest.row - _LAST_LINES:

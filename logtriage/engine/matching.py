@@ -101,9 +101,10 @@ class _Index:
                     best[at] = hit
         return sorted(best.items())
 
-    def places(self, signatures: Iterable[int]) -> Iterable[int]:
-        """The lines that one of the signatures hit."""
-        return (at for signature in signatures for at, _ in self._lines_of.get(signature, ()))
+    def places(self, signatures: Iterable[int], like: str = "") -> Iterable[int]:
+        """The lines that one of the signatures hit; those alone where what it caught begins a name, if one is given."""
+        return (at for signature in signatures for at, hit in self._lines_of.get(signature, ())
+                if not like or any(_plain(like).startswith(_plain(name)) for name in hit.groups.values()))  # fmt: skip
 
     def event(self, at: int) -> int:
         """The event of a line."""
@@ -119,8 +120,8 @@ def _judge(
     if stages and event.stage is not None and event.stage not in stages:
         return f"the stage is {event.stage}, the rule needs {' or '.join(stages)}", strength
 
-    def found(signatures: list[int], scope: str) -> bool:
-        for place in index.places(signatures):
+    def found(signatures: list[int], scope: str, like: str) -> bool:
+        for place in index.places(signatures, str(facts.get(like)) if like else ""):
             if scope == "event":
                 if index.event(place) == index.event(at):
                     return True
@@ -128,11 +129,11 @@ def _judge(
                 return True
         return False
 
-    for signatures, scope in rule["with"]:
-        if not found(signatures, scope):
+    for signatures, scope, like in rule["with"]:
+        if not found(signatures, scope, like):
             return f"what must stand {_where(scope)} does not", strength
-    for signatures, scope in rule["unless"]:
-        if found(signatures, scope):
+    for signatures, scope, like in rule["unless"]:
+        if found(signatures, scope, like):
             return f"what must not stand {_where(scope)} does", strength
     answer = conditions.holds(rule["when"], facts)
     if answer is False:
@@ -143,6 +144,10 @@ def _judge(
     if platforms and strength == "decisive" and facts.get("platform") not in (None, *platforms):
         strength = "supporting"  # what this label means cannot happen on this platform
     return "", strength
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).lower()
 
 
 def _where(scope: str) -> str:

@@ -31,7 +31,9 @@ class Strict(BaseModel):
 class Signature(Strict):
     """A fixed phrase and, where the phrase alone is not enough, a regular expression for the same line.
 
-    ``use`` refers to a named group of signatures in ``rules/signatures.yaml`` instead.
+    ``use`` refers to a named group of signatures in ``rules/signatures.yaml`` instead. ``like`` (below ``with`` and
+    ``unless``) names a fact of the rule's own match: the signature counts where what its regex captures begins that
+    name, but for case and signs (``qwen2_audio`` begins ``Qwen2AudioForConditionalGeneration``).
     """
 
     anchor: Anchor | None = None
@@ -39,6 +41,7 @@ class Signature(Strict):
     on: Literal["text", "frame"] = "text"
     scope: Literal["event", "log", "before"] = "event"
     use: KebabCase | None = None
+    like: str = ""
 
     @model_validator(mode="after")
     def _anchor_or_use(self) -> Signature:

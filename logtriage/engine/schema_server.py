@@ -56,6 +56,7 @@ class ServerLog(Strict):
     boundaries: list[Signature]
     notices: list[Signature]
     recognised_by: list[Text]
+    described_by: list[Text]
     related_words: list[Text]
     own_words: list[Text]
     client_words: list[Text]

@@ -126,6 +126,7 @@ def _signature(signature: Signature) -> str:
         f"as {signature.regex}" if signature.regex else "",
         "in a frame" if signature.on == "frame" else "",
         where,
+        f"of what begins {signature.like}" if signature.like else "",
     ]
     return "  ".join(part for part in parts if part)
 
