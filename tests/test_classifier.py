@@ -278,6 +278,20 @@ def test_what_follows_the_last_stage(stage: str, label: str, *, is_behind: bool,
     assert guessing.suspects(guess, stage) is suspected
 
 
+def test_starts_that_are_cut_off_are_learned_from() -> None:
+    """A log of a server that was ready teaches what an incomplete one looks like, unless something failed before."""
+    ready = "[2026-02-11 09:30:21] The server is fired up and ready to roll!\n"
+    warning = "[2026-02-11 09:30:20] WARNING: cannot read the topology of the GPUs, error 3, trying again\n"
+    error = "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n"
+    logs = [
+        training.Labelled("logs", name, "healthy", (HEAD + text + ready).encode())
+        for name, text in (("warned", warning), ("failed", error + warning))
+    ]
+    found = [(made.family, made.label, made.weight) for made in training.samples(logs)]
+    assert ("warned", "incomplete", 0.5) in found
+    assert not [made for made in found if made[:2] == ("failed", "incomplete")]
+
+
 def test_what_a_launch_goes_on_after(rules: RuleSet) -> None:
     """Words of a failure that no rule knows make a silent log a failed one where it ends with them, and only there."""
     alarm = "scheduler: the memory limit of the container was exceeded, the server has to give up\n"

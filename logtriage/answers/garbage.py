@@ -207,7 +207,7 @@ def _of_loops(text: str) -> Iterable[Finding]:
     if unit and len(unit.group()) >= least and any(char.isalpha() for char in unit.group(1)):
         kind = "loop" if 2 * len(unit.group()) >= len(text) else "late-loop"
         yield Finding(kind, f"it ends in {len(unit.group()) // len(unit.group(1))} times {unit.group(1)!r}", 0.93)
-    sentence = _SENTENCE.search(text[-2000:])
+    sentence = _SENTENCE.search(text[-2000:]) if _comes_again(text[-2000:]) else None
     if (
         sentence
         and len(sentence.group()) >= SENTENCES * len(text)
@@ -221,6 +221,12 @@ def _of_loops(text: str) -> Iterable[Finding]:
         yield Finding("late-loop", f"in the last {TAIL:.0%}, {tail[1]}", 0.85)
     elif whole:
         yield Finding(*whole, 0.93 if whole[0] == "loop" else 0.85)
+
+
+def _comes_again(text: str) -> bool:
+    """Whether the middle of a text, which what fills most of it fills too, comes again and again: soon looked up."""
+    middle = len(text) // 2
+    return text.count(text[max(middle - 8, 0) : middle + 8]) > 3
 
 
 def _of_stutter(text: str) -> Iterable[Finding]:

@@ -117,7 +117,7 @@ def _own() -> tuple[RuleSet, Lexicon]:
 
 def _cut(text: bytes, rules: RuleSet) -> Iterator[bytes]:
     """The start of a launch, cut off at several places; nothing where something failed before the server was ready."""
-    options = pipeline.Options(deciders=())
+    options = pipeline.Options(deciders=("rules",))
     judged, _ = choosing.judge(pipeline.read([text], rules, options), rules, options, None)
     built = judged.evidence
     if built is None:
