@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _IMPORTERS = ("<frozen ", "/importlib/", "/multiprocessing/")
 """Frames of the interpreter between one module and the next that it imports."""
 
+_ARGUMENTS = "/server_args.py"
+
 
 def from_frames(
     at: int, lines: Sequence[Line], events: Sequence[Event], blame: Sequence[Sequence[str | None]]
@@ -28,7 +30,12 @@ def from_frames(
 
 
 def _is_start_import(at: int, lines: Sequence[Line], events: Sequence[Event]) -> bool:
-    """Whether a frame runs while the program imports itself: nothing has read the flags yet, so none is to blame."""
+    """Whether a frame runs while the program imports itself: nothing has read the flags yet, so none is to blame.
+
+    What the check of the arguments imports is the same on every launch, too.
+    """
     above = [line.text for line in lines[events[lines[at].event].first : at + 1] if line.role == "frame"]
     own = [text for text in above if not any(name in text for name in _IMPORTERS)]
-    return len(own) < len(above) and all(text.rstrip().endswith("in <module>") for text in own)
+    callers = [text for text in own if not text.rstrip().endswith("in <module>")]
+    is_of_arguments = bool(callers) and callers[-1] is not own[-1] and _ARGUMENTS in callers[-1]
+    return len(own) < len(above) and (not callers or is_of_arguments)

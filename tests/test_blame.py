@@ -47,6 +47,16 @@ def test_a_module_that_is_imported_at_the_start_blames_nothing(tmp_path: Path, r
     assert blamed(START + IMPORT, tmp_path, rules) == (None, None)
 
 
+def test_a_module_that_the_check_of_the_arguments_imports_blames_nothing(tmp_path: Path, rules: RuleSet) -> None:
+    """It is imported on every launch, whatever the flags say."""
+    check = f"""  File "{PACKAGES}/sglang/srt/server_args.py", line 7498, in use_mla_backend
+    from sglang.srt.configs.model_config import AttentionArch
+  File "{PACKAGES}/sglang/srt/configs/model_config.py", line 30, in <module>
+    from sglang.srt.layers.attention.other_backend import OtherBackend
+"""
+    assert blamed(START + check + IMPORT, tmp_path, rules) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("flags", "flag"),
     [
