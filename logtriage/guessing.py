@@ -20,7 +20,7 @@ _OUTCOMES = {"degenerate-output": "degenerate", "healthy": "healthy", "incomplet
 _BARE_KILL = "killed-unexplained"
 _MOST_FOR_BARE_KILL = 0.6
 _SURE_OF_SILENT = 0.75
-_SURE_OF_READY = 0.95
+_SURE_OF_READY = 0.97
 _WORTH_SAYING = 0.4
 _DOUBTS, _DOUBTS_ANSWERS, _DOUBTS_READY = 0.3, 0.2, 0.5
 """How sure it must be of a failure to doubt a log without one: of any; of bad answers, or of another, when ready."""

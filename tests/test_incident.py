@@ -201,9 +201,18 @@ def test_an_error_500_leaves_a_doubt(rules: RuleSet) -> None:
     """A server that answers some requests with an error of its own is not surely healthy."""
     failed = SERVED.replace("200 OK", "500 Internal Server Error")
     assert judge(rules, ARGS, READY, SERVED).verdict.confidence > 0.9
-    report = judge(rules, ARGS, READY, SERVED, failed)
+    report = judge(rules, ARGS, READY, failed, SERVED)
     assert report.label == "healthy"
     assert report.verdict.confidence < 0.7
+
+
+def test_the_last_requests_failed(rules: RuleSet) -> None:
+    """What nothing explains and nothing follows is unknown, with the line of the request."""
+    failed = SERVED.replace("200 OK", "500 Internal Server Error")
+    report = judge(rules, ARGS, READY, SERVED, failed)
+    assert report.label == "unknown"
+    assert report.root is not None
+    assert report.lines[report.root.line].text == failed
 
 
 def test_the_last_launch_with_an_outcome_is_judged(rules: RuleSet) -> None:

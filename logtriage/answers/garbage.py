@@ -26,7 +26,7 @@ WORDS, DISTINCT_TRIPLES = 20, 0.35  # distinct word triples: in sane texts about
 ZLIB_LIMITS = ((120, 3.0), (300, 4.0), (600, 6.0))  # characters, ratio; the p99 of prose is 2.6, 2.8, 3.6
 TAIL = 0.4  # the part of an answer in which a late loop must show
 LOOP_CHARACTERS = 64  # a unit repeated 6 times or more up to the end; no source: shorter ones may be laughter
-WORD_LOOP = 40  # the same where the unit is one word of four letters or more that is glued to itself
+WORD_LOOP = 40  # the same where the unit is a word, or part of one, that is glued to itself
 ODD_CHARACTERS, ODD_AT_LEAST = 0.05, 3  # share; one or two at the end are only a cut character
 TOKEN_RUN = 16  # one id in a row; recorded servers print 64 of 64
 SAME_PIECES = 4  # and no other in a stream; sane ones hardly ever bring the same piece twice in a row
@@ -53,8 +53,10 @@ _RESERVED_TOKEN = re.compile(
     r"<\|[\w/-]{2,40}\|>|<\uff5c[^\uff5c<>]{2,40}\uff5c>|</?s>|<(?:pad|unk|mask|bos|eos|unused\d+)>|\[(?:PAD|UNK|unused\d+)\]"
 )
 _UNIT = re.compile(r"(.{2,40}?)\1{5,}\s*\Z", re.DOTALL)
-_BASE64 = re.compile(
-    r"(?<![\w+/=-])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*\d)[\w+/=-]{40,}|(?<![\w+/=-])[\w+/-]{10,}={1,2}(?![\w=])",
+_ENCODED = re.compile(  # base64, also of zeros, and hexadecimal digits: these repeat themselves rightly
+    r"(?<![\w+/=-])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*\d)[\w+/=-]{40,}"
+    r"|(?<![\w+/=-])[\w+/-]{10,}={1,2}(?![\w=])"
+    r"|\b(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{32,}\b",
     re.ASCII,
 )
 _STRUCTURED = re.compile(
@@ -105,7 +107,7 @@ def _findings(answer: Answer) -> Iterable[Finding]:
     reserved = _RESERVED_TOKEN.findall(text)
     if len(reserved) >= RESERVED and sum(map(len, reserved)) >= RESERVED_SHARE * len(text):
         yield Finding("reserved-tokens", f"{len(reserved)} tokens that are no text, such as {reserved[0]!r}", 0.9)
-    text = _BASE64.sub(" ", text).strip()
+    text = _ENCODED.sub(" ", text).strip()
     yield from _of_runs(text)
     yield from _of_scripts(text)
     if text and not is_structured(text):
@@ -203,7 +205,7 @@ def _of_names(text: str) -> Iterable[Finding]:
 def _of_loops(text: str) -> Iterable[Finding]:
     text = _REMARK.sub("", text)  # of whoever cut the answer short
     unit = _UNIT.search(text[-2000:])
-    least = WORD_LOOP if unit and len(unit.group(1)) >= 4 and unit.group(1).isalpha() else LOOP_CHARACTERS
+    least = WORD_LOOP if unit and unit.group(1).isalpha() else LOOP_CHARACTERS
     if unit and len(unit.group()) >= least and any(char.isalpha() for char in unit.group(1)):
         kind = "loop" if 2 * len(unit.group()) >= len(text) else "late-loop"
         yield Finding(kind, f"it ends in {len(unit.group()) // len(unit.group(1))} times {unit.group(1)!r}", 0.93)
@@ -265,7 +267,7 @@ def is_structured(text: str) -> bool:
     """Return whether a text is JSON, code, a table or a list: these repeat themselves rightly, unless the same lines
     come over and over.
     """
-    if isinstance(bodies.parsed(text), (dict, list)) or not _BASE64.sub("", text).strip("'\" \n"):
+    if isinstance(bodies.parsed(text), (dict, list)) or not _ENCODED.sub("", text).strip("'\" \n"):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     alike = sum(1 for line in lines if _STRUCTURED.match(line))
