@@ -38,6 +38,7 @@ FATAL = (
 )
 READY = b"[2026-01-01 10:00:09] The server is fired up and ready to roll!\n"
 STOPPED = b"[2026-01-01 10:00:10] SIGTERM received. signum=None frame=None. Draining requests and shutting down...\n"
+LOADING = b"[2026-01-01 10:00:01 TP0] Load weight begin. avail mem=93.11 GB\n"
 SERVING = b"[2026-01-01 10:00:11 TP0] Decode batch, #running-req: 8, #token: 9, token usage: 0.01\n"
 
 
@@ -188,12 +189,12 @@ def test_a_pipe_ends_when_it_is_closed(rules: RuleSet, monkeypatch: pytest.Monke
     reader, writer = os.pipe()
 
     def write() -> None:
-        os.write(writer, START + SERVING)
+        os.write(writer, START + LOADING)
         os.close(writer)
 
     monkeypatch.setattr(follow, "_from_pipe", lambda _, sleep, real=follow._from_pipe: real(reader, sleep))
     report = Follower("-", rules, pipeline.Options(), Story(None, write).clock).run()
-    assert (report.label, report.files[0].size) == ("incomplete", len(START + SERVING))
+    assert (report.label, report.files[0].size) == ("incomplete", len(START + LOADING))
     os.close(reader)
 
 
