@@ -40,7 +40,9 @@ _DOUBTED = 0.6
 """What confidence is left where the classifier doubts that a log without a failure has none."""
 
 _OUTCOMES = {"degenerate-output": "degenerate", "incomplete": "incomplete"}
-_LIVES = frozenset({"server-ready", "requests-served"})
+LIVES = frozenset({"server-ready", "requests-served"})
+"""Rules that hold where a server was ready."""
+
 _REQUESTS = frozenset({"requests-served", "requests-failed"})
 
 _RESEMBLES = "no rule knows these lines, but they look like a failure"
@@ -143,7 +145,7 @@ def _from_log(
     if not incident.endings and (request := _wrong_request(incident, labels)):
         return case.of_rule(request, _WRONG_REQUEST)
     ending = _ending(incident)
-    is_ready = any(match.rule["id"] in _LIVES for match in incident.outcomes)
+    is_ready = any(match.rule["id"] in LIVES for match in incident.outcomes)
     guess = ask() if (recognised or is_ready) and (ending is None or incident.troubles) else None
     is_hinted = any(match.rule.get("shows_while_ready") for match in incident.supporting)
     doubt, unsure = _DOUBTED if is_hinted else 1.0, _SUPPORTED if case.candidates else _NOTHING

@@ -157,7 +157,7 @@ def _of_scripts(text: str) -> Iterable[Finding]:
     """Words in which alphabets are joined that no language joins (Arabic joins its article to Latin words)."""
     if text.isascii():
         return
-    runs = [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
+    runs = _runs(text)
     joined = [(a, b) for (a, one), (b, two) in pairwise(runs) if one.end() == two.start()]
     glued = [pair for pair in joined if not _SPACELESS.intersection(pair) and set(pair) != {"latin", "arabic"}]
     scripts = {name for name, _ in runs}
@@ -172,6 +172,11 @@ def _of_scripts(text: str) -> Iterable[Finding]:
     ):
         because = f"{len(scripts)} alphabets, with {len(jumps)} jumps between foreign ones within a phrase"
         yield Finding("mixed-alphabets", because, 0.8)
+
+
+def _runs(text: str) -> list[tuple[str, re.Match[str]]]:
+    """The runs of letters of one alphabet in a text, each with the alphabet's name."""
+    return [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
 
 
 def _jumps(text: str, runs: Sequence[tuple[str, re.Match[str]]]) -> Iterator[bool]:
@@ -192,7 +197,7 @@ def _jumps(text: str, runs: Sequence[tuple[str, re.Match[str]]]) -> Iterator[boo
 
 def _of_names(text: str) -> Iterable[Finding]:
     """Names out of programs among words, and foreign letters glued to Latin ones: the salad of a whole vocabulary."""
-    runs = [(str(run.lastgroup), run) for run in _RUN.finditer(text)]
+    runs = _runs(text)
     letters = sum(len(run.group()) for _, run in runs)
     foreign = sum(len(run.group()) for name, run in runs if name != "latin")
     glued = any((a == "latin") != (b == "latin") and one.end() == two.start() for (a, one), (b, two) in pairwise(runs))

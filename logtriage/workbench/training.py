@@ -19,6 +19,7 @@ from logtriage.classifier.features import Lexicon, extract
 from logtriage.engine.rule_source import RuleSource
 from logtriage.engine.schema import Hit
 from logtriage.errors import InputError
+from logtriage.verdict import LIVES
 from logtriage.workbench.cases import read_labelled
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ _WHOLE = ("logs", "templates", "wordings")
 """Sources of logs of launches; the others are single messages and excerpts."""
 
 _OUTCOMES = ("healthy", "incomplete", "unknown")
-_READY = ("server-ready", "requests-served")
 _CUTS, _CUT_COUNTS = (0.4, 0.8, 1.0), 0.5
 """How much of a start is left where it is cut off, and how much such a sample counts."""
 
@@ -122,7 +122,7 @@ def _cut(text: bytes, rules: RuleSet) -> Iterator[bytes]:
     built = judged.evidence
     if built is None:
         return
-    ready = min((match.line for match in built.matches if match.rule["id"] in _READY), default=0)
+    ready = min((match.line for match in built.matches if match.rule["id"] in LIVES), default=0)
     if any(match.line < ready and match.strength != "harmless" for match in built.matches):
         return
     for share in _CUTS:
